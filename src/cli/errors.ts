@@ -102,7 +102,7 @@ const BRIEF: Readonly<Record<string, string>> = {
   ConnectionReset: "connection reset",
   UnexpectedEOF: "the connection ended in the middle of a response",
   UntrustedCertificate: "its certificate is not signed by the kubeconfig's certificate authority",
-  // Only the code: readers of the page see it, and the log has the details.
+  // The text has the code only: readers of the page see it, and the log has the details.
   Credentials: "the credentials cannot be used (Credentials)",
   Kubeconfig: "the credentials cannot be read (Kubeconfig)",
   Unauthorized: "the server refuses the credentials (Unauthorized)",

@@ -3,7 +3,7 @@ import type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";
 import { formatResource, type GroupVersionResource } from "../meta/resource.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
 
-/** One resource in one version, from the discovery documents. */
+/** A resource in one version, from the discovery documents. */
 export interface DiscoveredResource extends ApiResource {
   readonly singularName: string;
   readonly shortNames: readonly string[];

@@ -8,7 +8,7 @@ import type { Advice } from "../text/field_path.ts";
 import type { Clock } from "../util/clock.ts";
 
 /**
- * One resource of an API server. It has the shape of a `ListerWatcher`: give it to an informer.
+ * A client of one resource of an API server. It has the shape of a `ListerWatcher`: give it to an informer.
  *
  * Objects of a list and events of a watch that are broken (no name, labels that are no text, or refused by
  * the schema) are quarantined and reported, the others are accepted; see {@linkcode ListPage.quarantined} and
@@ -138,7 +138,7 @@ export interface ResourceOptions<T> {
   /**
    * Only objects of these namespaces, a `NamespaceSet`, which may change at any time; in place of
    * `namespace`. An informer lists and watches each of them by itself, into one store: for programs that may
-   * not read all, or need a few of many. One that is refused is reported by its name and holds up no other.
+   * not read all, or need a few of many. A refused namespace is reported by its name and holds up no other.
    */
   readonly namespaces?: NamespaceNames;
   /** Only objects with these labels: `app=web,tier in (front)`. */

@@ -30,7 +30,7 @@ export interface Impersonation {
    */
   readonly groups?: readonly string[];
   readonly uid?: string;
-  /** More about the user, as the authenticator of the cluster knows it. */
+  /** Further attributes of the user, as the authenticator of the cluster knows them. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 

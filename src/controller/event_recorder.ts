@@ -29,7 +29,7 @@ export interface ObjectEvents {
   warning(reason: string, note: string, options?: EventDetails): void;
 }
 
-/** More about an event. */
+/** Details of an event. */
 export interface EventDetails {
   readonly action?: string;
   readonly related?: KubernetesObject;

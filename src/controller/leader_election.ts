@@ -55,7 +55,7 @@ export interface LeaderOptions {
 }
 
 /**
- * This process does not lead any more: what it wanted to write was not written.
+ * This process does not lead any more: the write was not made.
  *
  * @example
  * ```ts

@@ -29,7 +29,7 @@ export interface BegunSettings extends Omit<LoopSettings, "recorder" | "cluster"
   readonly onBegin: () => void;
 }
 
-/** One cluster of a manager; the only one has the name `""`. */
+/** A cluster of a manager; the only one has the name `""`. */
 export class ManagedCluster {
   readonly name: string;
   readonly #cluster: ClientSource | undefined;

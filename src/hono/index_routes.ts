@@ -39,7 +39,7 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
     const answer = () => target === undefined ? unknownPath() : methodNotAllowed();
     return { access: "hooks", asked: askedOfPath(own), answer };
   }
-  // As long as in a path.
+  // The namespace is as long as in a path at most.
   const namespace = (c.req.query("namespace") ?? "").slice(0, MAX_PATH);
   const { resource } = target;
   const path = listPath(resource, resource.namespaced ? namespace : "");

@@ -22,11 +22,11 @@ import { newReadApiState, type ReadApiState, type ServedResource } from "./read_
 import { documentResponse, pageNotFound, refusalResponse, warningHeader } from "./send/responses.ts";
 import { socketResponse } from "./send/socket_watch.ts";
 
-/** What {@linkcode readApi} makes: a hono app, and a hold on its watches. */
+/** The result of {@linkcode readApi}: a hono app, and a hold on its watches. */
 export interface ReadApi extends Hono {
   /**
    * Ends open watches at once: those of the users for which `which` is true, all without it. Their readers'
-   * next requests are decided again. For a user whose permission was taken away.
+   * next requests are decided again. Use it for a user whose permission was taken away.
    *
    * @returns How many there were.
    */
@@ -123,10 +123,10 @@ export function readApi(options: ReadApiOptions): ReadApi {
 /** As {@linkcode readApi}, beside other routes that are answered as readers of the same state. */
 export function readApiOf(state: ReadApiState): ReadApi {
   const app = new Hono();
-  // Mounted below another app, that app answers unknown paths.
+  // Unknown paths are answered here only if no other app is above this one.
   app.notFound(() => pageNotFound());
   const { cors: origins } = state.settings;
-  // Not for "*": mounted at "/", that would be every path of the app.
+  // Not `app.use("*")`: mounted at "/", that would be every path of the app.
   const cors: MiddlewareHandler = origins === undefined ? (_, next) => next() : newCors(origins);
   for (const [path, routeOf] of Object.entries(PLAIN_ROUTES)) {
     app.all(path, cors, (c, next) => {

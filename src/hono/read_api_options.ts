@@ -15,10 +15,10 @@ import type { UpgradeWebSocket } from "../protocol/server_sockets.ts";
 import type { ServedInformer } from "./content/served_informer.ts";
 import type { LogHistory } from "./content/log_history.ts";
 
-/** One resource that is served: from an informer, or by another server. */
+/** A served resource: from an informer, or by another server. */
 export type ReadApiResource = ReadApiInformer | ReadApiForward;
 
-/** One informer, and what it holds. */
+/** An informer to serve, and its resource. */
 export interface ReadApiInformer {
   /** The informer; it need not run yet. */
   readonly informer: ServedInformer;
@@ -64,7 +64,7 @@ export interface VersionInfo {
   readonly minor: string;
   readonly gitVersion: string;
   readonly platform: string;
-  /** What else the API server says, such as `goVersion`: it is passed on. */
+  /** Further fields of the API server's version, such as `goVersion`: they are passed on. */
   readonly [field: string]: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What all requests of a read API share: its resources with their informers, its limits, its gate. */
+/** The shared state of a read API's requests: its resources with their informers, its limits, its gate. */
 
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource } from "../meta/resource.ts";

@@ -25,9 +25,9 @@ export interface CacheSyncErrorOptions {
 /**
  * Not every cache has synced in the given time.
  *
- * The message and the cause say why, where that is known: that the server refused the connection, or what it
- * answered. `isForbidden`, `isNotFound`, `isConnectionRefused` and the like look at the cause.
- * Mirrors what client-go's `SyncResult.AsError` returns, which knows only why the wait ended.
+ * The message and the cause say why, if that is known: the refused connection, or the answer of the server.
+ * `isForbidden`, `isNotFound`, `isConnectionRefused` and the like look at the cause. Mirrors client-go's
+ * `SyncResult.AsError`, which knows only why the wait ended.
  *
  * @category Objects and errors
  */

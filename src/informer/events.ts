@@ -1,4 +1,4 @@
-/** What handlers and observers of an informer receive. */
+/** The changes that handlers and observers of an informer receive. */
 
 import {
   type DeletedFinalStateUnknown,
@@ -119,7 +119,10 @@ export type StoreChange<T> =
   | {
     readonly type: "deleted";
     readonly key: string;
-    /** As the server deleted it: its resourceVersion is the delete's. In a relist: the last known state. */
+    /**
+     * The object as the server deleted it, with the delete's resourceVersion; in a relist, its last known
+     * state.
+     */
     readonly object: T;
     /** The state that the store held. */
     readonly oldObject: T | undefined;
@@ -128,7 +131,7 @@ export type StoreChange<T> =
   };
 
 /**
- * What happened to a store, in the order it happened: a single change; a whole list that was applied as one
+ * A change of a store; changes come in their order: a single change; a whole list that was applied as one
  * step; or the news that nothing changed up to a resourceVersion. With `byState` the latter was shown by the
  * state of all objects, and not by the watch: events of objects that were created and deleted in between may
  * still arrive. They change nothing then, and a `replaced` without changes comes in their place (`isGap`).

@@ -224,7 +224,7 @@ export function isInitial(notification: Notification<unknown>): boolean {
   return notification.type === "add" && notification.isInInitialList;
 }
 
-/** One object's notifications, merged. */
+/** The merged notifications of one object. */
 interface Merged<T> {
   /** Whether the handler knows the object. */
   readonly isKnown: boolean;

@@ -250,8 +250,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * As {@linkcode SharedIndexInformer.addIndexers}, but others get a turn of the event loop every few
    * milliseconds. The indices are there, as one step, when the promise resolves; until then lookups do not
-   * know them. Changes and lists that arrive meanwhile are taken in. For its time it takes as much memory as
-   * all indices once more.
+   * know them. Changes and lists that arrive meanwhile are taken in. Meanwhile it takes as much memory again
+   * as all indices.
    * @returns This informer, with the new names in its type.
    * @throws As {@linkcode SharedIndexInformer.addIndexers}, also where the informer stops meanwhile.
    */

@@ -21,8 +21,7 @@ import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import { waitFor } from "./waits.ts";
 
 /**
- * Where a {@linkcode SharedInformerFactory} gets its sources from: a `Cluster`, or anything with such a
- * method.
+ * The source of a {@linkcode SharedInformerFactory}'s sources: a `Cluster`, or anything with such a method.
  */
 export interface ResourceSource {
   /** The source of a resource's objects, of one namespace, of a set of them, or of all. */
@@ -73,7 +72,7 @@ export interface SharedInformerFactoryOptions {
 }
 
 /**
- * One resource of a {@linkcode SharedInformerFactory}. Mirrors client-go's `GenericInformer`.
+ * A resource of a {@linkcode SharedInformerFactory}. Mirrors client-go's `GenericInformer`.
  *
  * @category Informers
  */
@@ -87,7 +86,7 @@ export interface ResourceInformer<T> {
 }
 
 /**
- * One resource of a {@linkcode SharedInformerFactory}, for one of its users.
+ * A resource of a {@linkcode SharedInformerFactory}, for one of its users.
  *
  * @category Informers
  */

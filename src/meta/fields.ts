@@ -2,7 +2,7 @@
 
 import { quoted, SelectorParseError } from "./label_requirement.ts";
 
-/** One condition of a {@linkcode FieldSelector}. */
+/** A condition of a {@linkcode FieldSelector}. */
 export interface FieldRequirement {
   /** The field's path, such as `spec.nodeName`; any text without `=` is allowed. */
   readonly field: string;

@@ -104,8 +104,8 @@ const SUBDOMAIN_RULE =
   "must consist of lower case letters, digits, '-' or '.', and every part start and end with a letter or digit";
 
 /**
- * What is wrong with a label key: `name` or `dns.subdomain/name`, the name at most 63 and the prefix at most
- * 253 characters. `undefined`: nothing. Mirrors apimachinery's `content.IsLabelKey`.
+ * The fault of a label key, which must be `name` or `dns.subdomain/name`, the name at most 63 and the prefix
+ * at most 253 characters. `undefined` if it is valid. Mirrors apimachinery's `content.IsLabelKey`.
  */
 export function labelKeyProblem(key: string): string | undefined {
   const slash = key.indexOf("/");
@@ -127,8 +127,8 @@ export function labelKeyProblem(key: string): string | undefined {
 }
 
 /**
- * What is wrong with a label value: empty, or a name of at most 63 characters. `undefined`: nothing.
- * Mirrors apimachinery's `content.IsLabelValue`.
+ * The fault of a label value, which must be empty, or a name of at most 63 characters. `undefined` if it is
+ * valid. Mirrors apimachinery's `content.IsLabelValue`.
  */
 function labelValueProblem(value: string): string | undefined {
   if (value === "") return undefined;
@@ -144,7 +144,7 @@ const MAX_SHOWN = 200;
 /** A label or field selector does not parse, or has a key or value that Kubernetes does not allow. */
 export class SelectorParseError extends CacheError {
   readonly selector: string;
-  /** What is wrong, and what would be right. */
+  /** The fault, and what would be right. */
   readonly reason: string;
   /** The index of the wrong character in {@linkcode SelectorParseError.selector}, if there is one. */
   readonly position: number | undefined;

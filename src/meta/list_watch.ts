@@ -51,7 +51,7 @@ export interface ListOptions {
   readonly resourceVersionMatch?: "NotOlderThan" | "Exact";
   /** The largest number of items in one page; 0 or absent: no limit. */
   readonly limit?: number;
-  /** Where a page begins: the token that the previous page returned. */
+  /** The beginning of a page: the token that the previous page returned. */
   readonly continue?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;

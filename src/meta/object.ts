@@ -60,7 +60,7 @@ export interface KubernetesObject {
 /** A list's metadata. */
 export interface ListMeta {
   readonly resourceVersion?: string;
-  /** Where the next page begins; absent or empty on the last page. */
+  /** The token of the next page; absent or empty on the last page. */
   readonly continue?: string;
   /** How many items come after this page, if the server says so. */
   readonly remainingItemCount?: number;
@@ -251,7 +251,7 @@ export class ExplicitKey {
  * metadata matter (`metaOf` and `resourceVersionOf` read it).
  */
 export abstract class HeldObject {
-  /** What the key function returns for the object. */
+  /** The key of the object, as the key function returns it. */
   abstract readonly key: string;
   /** `undefined` for an object without metadata. */
   abstract readonly metadata: {

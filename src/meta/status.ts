@@ -2,14 +2,14 @@
 
 import { CacheError, findCause } from "../util/errors.ts";
 
-/** One cause of a refusal. */
+/** A cause of a refusal. */
 export interface StatusCause {
   readonly reason?: string;
   readonly message?: string;
   readonly field?: string;
 }
 
-/** More about a refusal. */
+/** Details of a refusal. */
 export interface StatusDetails {
   readonly name?: string;
   readonly group?: string;

@@ -1,4 +1,4 @@
-/** What a URL asks: the path of a resource or an object, and the query of a get, a list or a watch. */
+/** The parts of a URL: the path of a resource or an object, and the query of a get, a list or a watch. */
 
 import { errorMessage } from "../util/errors.ts";
 import { escapeFieldValue, type FieldSelector, parseFieldSelector } from "../meta/fields.ts";
@@ -95,7 +95,7 @@ export interface ListQuery {
 export interface ListQueryOptions {
   /** Overrules the query's `watch`. */
   readonly watch?: boolean;
-  /** Only the object of this name: a `fieldSelector` must name it, too, or be absent. */
+  /** The only object: a `fieldSelector` must name it, too, or be absent. */
   readonly name?: string;
   /** The fields a `fieldSelector` may name; asked only if there is one. Any by default. */
   readonly fields?: (() => FieldRules) | undefined;

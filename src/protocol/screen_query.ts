@@ -38,7 +38,7 @@ export interface ScreenQuery {
   /** The only fields that are sent, in the order of their canonical text, none within another one. */
   readonly fields?: readonly ScreenFieldPath[];
   readonly filter?: FieldFilter;
-  /** One or more keys. A list with it is a page of an order, a watch a window. */
+  /** The sort keys, one or more. A list with them is a page of an order, a watch a window. */
   readonly sortBy?: readonly SortKey[];
   /** The number of rows of a page or a window; with `sortBy` only, otherwise it is the API's own. */
   readonly limit?: number;

@@ -1,4 +1,4 @@
-/** What a server lends to the responses of a fetch function: its sockets and its WebSockets. */
+/** Parts of a server for the responses of a fetch function: its sockets and its WebSockets. */
 
 /** The response of a server, to which a pushed body is written. */
 export interface ByteSink {
@@ -9,7 +9,7 @@ export interface ByteSink {
    * {@linkcode SinkUser.onDrained} will be called.
    */
   write(piece: Uint8Array): boolean;
-  /** Ends the response after what waits. */
+  /** Ends the response after the waiting pieces. */
   end(): void;
   /** Breaks the response off. */
   destroy(): void;
@@ -81,7 +81,7 @@ export type UpgradeWebSocket = (
   request: Request,
   options: {
     readonly protocol?: string;
-    /** What the server handed to the `fetch` function beside the request. */
+    /** The second argument with which the server called the `fetch` function. */
     readonly env?: unknown;
   },
 ) => AcceptedWebSocket | undefined | Promise<AcceptedWebSocket | undefined>;
@@ -93,7 +93,7 @@ export interface AcceptedWebSocket {
   readonly socket: ServerWebSocket;
 }
 
-/** What `serveFetch` with `webSockets` hands to its `fetch` function, as a part of the second argument. */
+/** The part of `serveFetch`'s second argument that `fetch` receives with `webSockets`. */
 export interface WebSocketEnv {
   /** Accepts the WebSocket that the request wants; absent if it wants none. */
   acceptWebSocket?(protocol: string | undefined): AcceptedWebSocket | undefined;

@@ -25,7 +25,7 @@ export type RealFIFOOptions<T> =
     }
     | {
       readonly atomicEvents?: false;
-      /** What the consumer knows: usually the store it writes to. */
+      /** The consumer's store, as a rule. */
       readonly knownObjects: KeyListerGetter<T>;
       readonly emitDeltaTypeBookmark?: undefined;
       readonly transformsLists?: undefined;

@@ -1,6 +1,6 @@
 /**
- * What failures mean: whether streamed lists are at fault, whether the server is away, and how long to wait.
- * Pure, but for the delays that a user's backoff gives.
+ * The meaning of failures: whether streamed lists are at fault, whether the server is away, and how long to
+ * wait. Pure, but for the delays that a user's backoff gives.
  */
 
 import { failureInWords, NetworkError, networkErrorOf } from "../meta/request.ts";
@@ -104,7 +104,7 @@ export interface FailedTry {
   readonly failedTries: number;
 }
 
-/** What went wrong in one word: a Status's reason, a network failure, or an error's code. */
+/** The reason in one word: a Status's reason, a network failure, or an error's code. */
 export function codeOf(error: unknown): string {
   const status = statusErrorOf(error);
   if (status !== undefined) return status.reason || String(status.httpStatus);
@@ -275,7 +275,7 @@ export interface RetryBackoff {
 
 const HEALTH_RESETS_AFTER_MS = 120_000;
 const EXPIRED_MS = 800;
-/** Where a server asks for more, requests are repeated every ten minutes: it may be wrong by days. */
+/** The longest wait that a server may ask for: it may be wrong by days. */
 const LONGEST_ASKED_MS = 600_000;
 // A list in pages may bring the very version that expired, and only the next one something newer.
 const SOON_EXPIRIES = 3;

@@ -1,4 +1,4 @@
-/** What a reflector reads: the interface of a source, and sources that are made of others. */
+/** The source of a reflector, and sources that are made of others. */
 
 import {
   isOlder,
@@ -27,7 +27,7 @@ import { guardedLogger, type Logger } from "../util/logger.ts";
  */
 export interface ListerWatcher<T> {
   /**
-   * One page of a list.
+   * Requests one page of a list.
    * @throws {StatusError} The server refused.
    * @throws {NetworkError} No answer came.
    * @throws The signal's reason, once it is aborted.

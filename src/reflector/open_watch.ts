@@ -176,7 +176,7 @@ export class OpenWatch<T> {
     if (relistDueMs !== undefined) this.relistAt(relistDueMs);
   }
 
-  /** This server sends bookmarks, so a watch without any is dead. */
+  /** Makes a watch without bookmarks count as dead: this server sends them. */
   expectBookmarks(): void {
     if (this.#isClosed) return;
     const ms = this.#bookmarkSilenceMs;

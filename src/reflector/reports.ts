@@ -1,4 +1,4 @@
-/** What a reflector tells: log lines, callbacks, metrics. */
+/** Reports of a reflector: log lines, callbacks, metrics. */
 
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { callGuarded } from "../util/errors.ts";

@@ -238,7 +238,7 @@ export type Outcome =
   /** The watch was open for so long, and is not any more; `ended` if there was a reason. */
   | { readonly of: "watch"; readonly ended: unknown; readonly lastedMs: number };
 
-/** What happens within a step, or beside it. */
+/** An event within a step, or beside it. */
 export type Incident =
   /** The content of a snapshot was written. */
   | { readonly of: "restored" } & Omit<RestoredContent, "items" | "clusterUid">

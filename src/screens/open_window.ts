@@ -3,7 +3,7 @@ import { type OpenWindowOptions, WindowStore } from "./window_store.ts";
 
 /** A row of a Table. */
 export interface TableRow {
-  /** One value for each column. */
+  /** The values of the columns. */
   readonly cells: readonly unknown[];
   /** The identity of the row's object. */
   readonly object: { readonly metadata: ObjectMeta };

@@ -22,7 +22,7 @@ export interface WindowQuery {
   readonly around?: string;
   /** The fields that objects have, those of a Table's rows too; all of them by default. */
   readonly fields?: readonly string[];
-  /** Only objects that fulfil it, such as `status.phase=Running,metadata.name~web`. */
+  /** A filter, such as `status.phase=Running,metadata.name~web`: only objects that fulfil it count. */
   readonly filter?: string;
   /** A label selector, as in Kubernetes. */
   readonly labelSelector?: string;
@@ -146,7 +146,7 @@ export class WindowStore<Row> {
     this.#run();
   }
 
-  /** Ends it. The rows stay, and change no more. */
+  /** Ends the window. The rows stay, and change no more. */
   close(): void {
     if (this.#snapshot.state === "closed") return;
     this.#end();

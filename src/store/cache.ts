@@ -99,12 +99,12 @@ export interface HeldStore<H> {
 /** A key function and a holding over a {@linkcode ThreadSafeStore}: client-go's `cache`. */
 export class Cache<T, I extends string> implements Indexer<T, I> {
   readonly #keyFunc: KeyFunc;
-  /** What objects pass through before they are stored, if anything. */
+  /** The function through which objects pass before they are stored, if there is one. */
   readonly #take: HeldTransform<T> | undefined;
   /** The index functions as they were added, by those for the held form. */
   readonly #added = new WeakMap<IndexFunc<Held<T>>, IndexFunc<T>>();
   readonly holding: Holding<T>;
-  /** What is below the key function: objects in their held form. */
+  /** The store below the key function: objects in their held form. */
   readonly held: ThreadSafeStore<Held<T>, I>;
   readonly #listed = (held: Held<T>): T => this.holding.openListed(held);
 

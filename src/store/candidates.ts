@@ -12,7 +12,7 @@ import {
 } from "./index_func.ts";
 import type { Indexer } from "./store.ts";
 
-/** One index under one of whose values an object must be. */
+/** An index under one of whose values an object must be. */
 interface Condition {
   readonly indexName: string;
   /** The label, if it is one. */

@@ -9,7 +9,7 @@ import type { TransformFunc } from "./transform.ts";
 
 /** An object's key, and the part of its metadata that can be read without opening the object. */
 export interface KeyedHead {
-  /** What the key function returns for the object. */
+  /** The object's key, as the key function returns it. */
   readonly key: string;
   /** The object's metadata: always the same fields, `undefined` where the object has none. */
   readonly metadata: {
@@ -64,8 +64,8 @@ export interface Holding<T> {
   /** Whether two objects have the same content. */
   isSameContent(a: Held<T>, b: Held<T>): boolean;
   /**
-   * What an object passes through before it is stored: the transform, unless it is held already; then
-   * {@linkcode Holding.hold}. `undefined` if there is nothing to do.
+   * The function through which an object passes before it is stored: the transform, unless it is held
+   * already; then {@linkcode Holding.hold}. `undefined` if there is nothing to do.
    */
   heldTransform(transform: TransformFunc<T> | undefined): HeldTransform<T> | undefined;
   /** An index function for the held form, with the values that the index function has for the object. */

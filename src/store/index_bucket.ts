@@ -11,12 +11,10 @@ export interface Entry<T> {
   places: Places<T>;
 }
 
-/**
- * Where one index has an entry: under its one value, or under each of several, or (an empty list) nowhere.
- */
+/** The place of an entry in one index: under its value, or each of several, or (an empty list) nowhere. */
 export type Place<T> = IndexBucket<T> | readonly IndexBucket<T>[];
 
-/** Where each index has an entry, in the order of the indices. Never changed, only replaced. */
+/** The places of an entry, in the order of the indices. Never changed, only replaced. */
 export type Places<T> = readonly Place<T>[];
 
 export function newEntry<T>(key: string, object: T): Entry<T> {
@@ -42,7 +40,7 @@ export class IndexBucket<T> {
   readonly value: string;
   /** In a large bucket it is made when it is read, and kept until the bucket changes. */
   #list: readonly Entry<T>[] | undefined = NO_ENTRIES;
-  /** Only of a bucket that was large. */
+  /** The set of a bucket that was large; `undefined` in others. */
   #set: Set<Entry<T>> | undefined = undefined;
   #alone: readonly [IndexBucket<T>] | undefined = undefined;
 

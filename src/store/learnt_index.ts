@@ -139,7 +139,7 @@ const TRAPS = /* @__PURE__ */ Object.getOwnPropertyNames(
   Reflect,
 ) as (keyof typeof Reflect & keyof ProxyHandler<object>)[];
 
-/** What an index function has read of an object. */
+/** Notes what an index function reads of an object. */
 class Trace {
   /** The values that are no objects, by the JSON texts of their paths. */
   readonly leaves = new Map<string, unknown>();

@@ -9,10 +9,10 @@ import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 /** Decides what is stored in place of an object of a `replace` that cannot be indexed. */
 export type OnIndexFailure<T> = (error: IndexFuncError, object: T) => T | undefined;
 
-/** What may stand for an object where only its key matters. */
+/** An object, or its substitute where only its key matters. */
 export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
 
-/** One write of a transaction. */
+/** A write of a transaction. */
 export type Transaction<T> =
   | { readonly type: "Add" | "Update"; readonly object: T }
   | { readonly type: "Delete"; readonly object: Keyed<T> };
@@ -81,7 +81,7 @@ export interface Store<T> {
 
 /** How a store is replaced in steps. */
 export interface ReplaceOptions<T> {
-  /** As of {@linkcode Store.replace}; asked at most once about an object. */
+  /** As for {@linkcode Store.replace}; called at most once about an object. */
   readonly onIndexFailure?: OnIndexFailure<T> | undefined;
   /** How many objects there are to a step. */
   readonly stepObjects?: number;

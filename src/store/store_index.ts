@@ -279,7 +279,7 @@ function compact<T>(places: Places<T>): Places<T> {
 }
 
 /**
- * What an index function returned.
+ * Checks the result of an index function.
  * @throws {TypeError} The result is no array of strings.
  */
 export function checkedValues(values: readonly string[]): readonly string[] {

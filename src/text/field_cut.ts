@@ -165,7 +165,7 @@ function cutValue(value: unknown, node: CutNode): unknown {
   return kept;
 }
 
-/** What a cut is made as: a text, or an object. */
+/** The form of a cut: a text, or an object. */
 interface Form<V> {
   /** A value that stays as it is written. */
   whole(json: string): V;
@@ -214,7 +214,7 @@ interface PlacedText {
   readonly inner: number;
 }
 
-/** What stays of the members of an object, or of its metadata, whose members have no keys with places. */
+/** The members that stay of an object, or of its metadata, whose members have no keys with places. */
 function cutSteps<V>(
   form: Form<V>,
   of: PlacedText,
@@ -242,7 +242,7 @@ function cutSteps<V>(
   return form.close(object);
 }
 
-/** What stays of a member that is an object, the keys of which have places. */
+/** The part that stays of a member that is an object, the keys of which have places. */
 function cutMembers<V>(
   form: Form<V>,
   { json, places, inner }: PlacedText,
@@ -270,14 +270,14 @@ function cutMembers<V>(
   return form.close(object);
 }
 
-/** Where white space begins that ends here. */
+/** The beginning of the white space that ends here. */
 function beforeSpace(json: string, end: number): number {
   let i = end;
   while (json.charCodeAt(i - 1) <= SPACE) i--;
   return i;
 }
 
-/** What stays of the text of one value. */
+/** The part of one value's text that stays. */
 function cutPart<V>(form: Form<V>, json: string, node: CutNode): V | undefined {
   return isWhole(node) ? form.whole(json) : new Cutter(form, json, node).value(0, node);
 }
@@ -289,7 +289,7 @@ class Cutter<V> {
   readonly #hasEscapes: boolean;
   /** The node of the whole text, of which it reads no more than can stay: the text is known to be JSON. */
   readonly #part: CutNode | undefined;
-  /** Where the last value ends; -1 if it is no JSON. */
+  /** The end of the last value; -1 if it is no JSON. */
   #end = -1;
 
   constructor(form: Form<V>, json: string, part?: CutNode) {
@@ -299,7 +299,7 @@ class Cutter<V> {
     this.#hasEscapes = json.includes("\\");
   }
 
-  /** What stays of the value that begins here; `undefined` if it is no JSON. */
+  /** The part that stays of the value that begins here; `undefined` if it is no JSON. */
   value(start: number, node: CutNode): V | undefined {
     const code = this.#json.charCodeAt(start);
     if (code === OPEN_BRACE && node.names.length > 0) return this.#members(start, node);

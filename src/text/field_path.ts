@@ -32,7 +32,7 @@ type IsUntyped<T, Path extends string> = [Exclude<KeyOf<T>, keyof KubernetesObje
   ? (Path extends `metadata${string}` ? false : true)
   : false;
 
-/** One step of a path: the name of a field, or {@linkcode EACH}. */
+/** A step of a path: the name of a field, or {@linkcode EACH}. */
 export type FieldPathSegment = string | typeof EACH;
 
 /** Every element of an array: `[]` in a path. */
@@ -132,7 +132,7 @@ type Elsewhere<V, Path extends string, Verb extends "drop" | "keep"> = [Path] ex
 type Changed<V, Path extends string, Verb extends "drop" | "keep"> = Verb extends "drop" ? Dropped<V, Path>
   : KeptFields<V, Path>;
 
-/** What comes after a key in the paths that begin with it. */
+/** The rest of the paths that begin with a key. */
 type Below<K, Path extends string> = K extends string
   ? Path extends `${K}.${infer Rest}` ? Rest : Path extends `${K}[].${infer Rest}` ? `[].${Rest}` : never
   : never;
@@ -145,7 +145,7 @@ type Beginning<Path extends string> = Path extends `${infer Head}.${string}`
   : Path extends `${infer Key}[${string}` ? Key
   : never;
 
-/** What is left of a type, by the `keep` and the `drop` of a client. */
+/** The rest of a type, by the `keep` and the `drop` of a client. */
 export type Projected<
   T,
   Keep extends readonly string[] | "everything" | undefined,

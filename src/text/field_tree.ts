@@ -4,7 +4,7 @@ import { encodeUtf8 } from "../util/bytes.ts";
 import { isRecord } from "../util/json.ts";
 import { EACH, type FieldPathSegment, parseFieldPath } from "./field_path.ts";
 
-/** What the paths say about one value. */
+/** The node of one value, with all that the paths say about it. */
 export interface FieldNode {
   /** Fields by name, if the value is an object; the names as UTF-8 besides. */
   readonly names: string[];

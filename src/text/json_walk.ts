@@ -35,7 +35,7 @@ export function onOneLine(json: string): string {
     : json;
 }
 
-/** Where the string ends that begins with the quote at `open`; -1 if nowhere. */
+/** The end of the string that begins with the quote at `open`; -1 if there is none. */
 export function closingQuote(text: string, open: number): number {
   for (let quote = open;;) {
     quote = text.indexOf('"', quote + 1);
@@ -86,7 +86,7 @@ export function textMember(json: string, open: number, key: string): TextMember 
   return undefined;
 }
 
-/** Where something other than white space comes, from here on. */
+/** The next place, from here on, that is not white space. */
 export function afterSpace(json: string, from: number): number {
   let i = from;
   while (json.charCodeAt(i) <= SPACE) i++;
@@ -115,7 +115,7 @@ export function afterTextValue(json: string, start: number): number {
   return -1;
 }
 
-/** Where something other than white space comes, from here on. */
+/** The next place, from here on, that is not white space. */
 export function space(bytes: Uint8Array, start: number): number {
   let i = start;
   let code = bytes[i];
@@ -153,7 +153,7 @@ export function wordsOf(bytes: Uint8Array): DataView {
   return words = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
-/** Where a quote, a backslash or a control character comes, from here on. */
+/** The next quote, backslash or control character, from here on. */
 function afterLetters(bytes: Uint8Array, words: DataView, start: number): number {
   let i = start;
   for (const last = bytes.length - 4; i <= last; i += 4) {

@@ -22,7 +22,7 @@ import { HeldObject } from "../meta/object.ts";
 import type { FieldTexts } from "./field_tree.ts";
 import { type Level, type Members, type ObjectShape, placeAt, type Places } from "./object_shape.ts";
 
-/** What stays readable of an object that is held as text. */
+/** The part of an object that stays readable while it is held as text. */
 export interface LiveMetadata {
   readonly apiVersion: string | undefined;
   readonly kind: string | undefined;
@@ -79,7 +79,7 @@ export class TextObject extends HeldObject implements LiveMetadata {
   }
 }
 
-/** What the lazy objects of one store have in common. */
+/** The shared state of one store's lazy objects. */
 export class LazyOrigin {
   /** Whether objects are to be parsed as they come: users read most of each, and none has to stay text. */
   readWhole = false;
@@ -389,7 +389,7 @@ export class LazyText extends TextObject {
   }
 }
 
-/** What `console.log` of Node, Deno and Bun calls for what it is to show: a lazy object's values. */
+/** The method by which `console.log` of Node, Deno and Bun gets what it shows: a lazy object's values. */
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 const INSPECTED: PropertyDescriptor = {
   value(this: object) {

@@ -38,7 +38,7 @@ export class PiecedBytes {
 }
 
 const NOTHING: Uint8Array = new Uint8Array(0);
-/** More than most objects have, and little for a watch that is quiet. */
+/** The largest kept buffer: more than most objects have, and little for a watch that is quiet. */
 const MAX_KEPT = 16 * 1024;
 
 /** A frame is longer than the limit. */

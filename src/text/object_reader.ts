@@ -27,9 +27,9 @@ export interface UncheckedHead {
   readonly metadata: unknown;
 }
 
-/** What was read of a text besides the object's head. */
+/** The parts read of a text besides the object's head. */
 export interface ReadAlong {
-  /** What `metaNamespaceKey` returns for the object; absent where the metadata had to be parsed. */
+  /** The key that `metaNamespaceKey` returns for the object; absent if the metadata had to be parsed. */
   readonly key: string | undefined;
   /** The values of the fields that the reader was made for. */
   readonly fields: FieldTexts;

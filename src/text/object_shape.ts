@@ -179,7 +179,7 @@ export function packedPlaces(places: readonly number[], length: number): Places 
   return length <= 0xffff ? String.fromCharCode.apply(null, places as number[]) : [...places];
 }
 
-/** One of packed places. */
+/** One number of packed places. */
 export function placeAt(places: Places, at: number): number {
   return typeof places === "string" ? places.charCodeAt(at) : places[at];
 }

@@ -288,7 +288,7 @@ interface TypeText {
   value: unknown;
 }
 
-/** As an API server begins a single object. */
+/** The beginning of a single object, as an API server writes it. */
 function typePrefix({ kind, apiVersion }: ItemType): string {
   return `{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},`;
 }

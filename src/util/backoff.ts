@@ -144,7 +144,7 @@ export interface ReflectorBackoffOptions {
   /** Measures the time until the reset. */
   readonly clock: Clock;
   readonly random: Random;
-  /** Other delays than the default; the reset stays. */
+  /** The delays, if other than the default; the reset stays. */
   readonly backoff?: BackoffParameters;
   /** After how many milliseconds without a failure the delays start again; 120,000 by default. */
   readonly resetMs?: number;

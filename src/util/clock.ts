@@ -1,6 +1,6 @@
 /** Clocks: the only file of the library that uses timers and the system clock. */
 
-/** What {@linkcode Clock.setTimeout} returns; opaque, an argument of {@linkcode Clock.clearTimeout}. */
+/** The result of {@linkcode Clock.setTimeout}; opaque, an argument of {@linkcode Clock.clearTimeout}. */
 export type TimerHandle = unknown;
 
 /**
@@ -122,7 +122,7 @@ export async function settle(): Promise<void> {
   }
 }
 
-/** What {@linkcode settle} waits for. */
+/** The imports for which {@linkcode settle} waits. */
 const loading = new Set<Promise<unknown>>();
 
 /** Waits for what no clock moves, as the loading of a module; {@linkcode settle} waits for it, too. */

@@ -58,7 +58,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 /**
- * What a function returned, unless that is a promise: it has no value now, and its rejection would end the
+ * The result of a function, unless that is a promise: it has no value now, and its rejection would end the
  * program.
  * @throws {TypeError} The result is a promise.
  */

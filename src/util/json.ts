@@ -120,8 +120,8 @@ export function defined<T extends object>(fields: T): T {
 }
 
 /**
- * What is wrong with a text that is not JSON: the position, or that it ends too early. The runtimes' messages
- * quote the text, which may be a Secret or a token.
+ * The fault of a text that is not JSON: the position, or that it ends too early. The runtimes' messages quote
+ * the text, which may be a Secret or a token.
  */
 export function jsonFault(error: unknown): string {
   const message = errorMessage(error).slice(0, 1024);

@@ -110,7 +110,7 @@ export class News {
   }
 }
 
-/** More than one server has. */
+/** The most texts that are remembered: more than one server has. */
 const MOST_TEXTS = 100;
 
 const WINDOW_MS = 60_000;

@@ -90,7 +90,7 @@ interface PacerOptions {
    */
   readonly ms?: number;
   readonly clock?: Clock;
-  /** Where the work waits for its turn; it has the next one of the event loop by default. */
+  /** The turns for which the work waits; by default the next ones of the event loop. */
   readonly turns?: Turns;
 }
 

@@ -28,7 +28,7 @@ export interface DecodeWatchOptions<T> {
   readonly signal?: AbortSignal;
   /** Receives the size of each chunk, in bytes. */
   readonly onBytes?: (bytes: number) => void;
-  /** What is watched, for error texts: `"pods" in "default"`. */
+  /** The watched objects, for error texts: `"pods" in "default"`. */
   readonly subject?: string;
   /** Leaves fields out of the objects before they are parsed; not of those of BOOKMARK and ERROR events. */
   readonly projection?: Projection;

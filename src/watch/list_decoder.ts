@@ -30,7 +30,7 @@ export interface DecodeListOptions {
   readonly signal?: AbortSignal;
   /** Receives the size of each chunk, in bytes. */
   readonly onBytes?: (bytes: number) => void;
-  /** What is listed, for error texts: `"pods" in "default"`. */
+  /** The listed objects, for error texts: `"pods" in "default"`. */
   readonly subject?: string;
   /** Leaves fields out of the items before they are parsed. */
   readonly projection?: Projection;

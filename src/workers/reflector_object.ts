@@ -39,7 +39,7 @@ export interface DurableObjectContext {
   };
 }
 
-/** What a {@linkcode ReflectorObject} caches, and how it answers. */
+/** The source that a {@linkcode ReflectorObject} caches, and how it answers. */
 export interface ReflectorSettings<T extends KubernetesObject = KubernetesObject> {
   /** The source that is listed and watched. */
   readonly source: ListerWatcher<T>;
@@ -111,7 +111,7 @@ export abstract class ReflectorObject<Env = unknown> {
   }
 
   /**
-   * What the object caches. Called when the object starts.
+   * Returns what the object caches. Called when the object starts.
    *
    * @param env The bindings of the object.
    * @param name The name of the object; `undefined` if it has none.

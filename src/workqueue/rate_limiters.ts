@@ -18,7 +18,7 @@ export interface RateLimiter<T> {
 
 /** An option of limiters that count each item's failures. */
 export interface KeyOfOption<T> {
-  /** What makes two items the same; the item itself by default: right for strings, not for objects. */
+  /** Makes an item's identity; the item itself by default, which is right for strings, not for objects. */
   readonly keyOf?: (item: T) => unknown;
 }
 
@@ -156,8 +156,8 @@ export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
 }
 
 /**
- * What controllers use: each item doubles from 5 ms to 1000 s, and all together come at most 10 times a
- * second after a burst of 100. Mirrors client-go's `DefaultTypedControllerRateLimiter`.
+ * The limiter of controllers: the delay of each item doubles from 5 ms to 1000 s, and all together come at
+ * most 10 times a second after a burst of 100. Mirrors client-go's `DefaultTypedControllerRateLimiter`.
  */
 export function defaultControllerRateLimiter<T = string>(
   options: ControllerRateLimiterOptions<T> = {},
@@ -169,8 +169,8 @@ export function defaultControllerRateLimiter<T = string>(
 }
 
 /**
- * Each item doubles from 1 ms to 1000 s; no limit on all together.
- * Mirrors client-go's `DefaultTypedItemBasedRateLimiter`.
+ * The delay of each item doubles from 1 ms to 1000 s; no limit on all together. Mirrors client-go's
+ * `DefaultTypedItemBasedRateLimiter`.
  */
 export function defaultItemBasedRateLimiter<T = string>(options: KeyOfOption<T> = {}): RateLimiter<T> {
   return itemExponentialFailureRateLimiter({ ...options, baseDelayMs: 1, maxDelayMs: 1_000_000 });

@@ -21,14 +21,14 @@ export interface QueueOrder<T> {
   pop(): T;
 }
 
-/** What {@linkcode WorkQueue.get} gives: an item, or the news that there will be no more. */
+/** The result of {@linkcode WorkQueue.get}: an item, or the news that there will be no more. */
 export type GetResult<T> =
   | { readonly shutdown: false; readonly item: T }
   | { readonly shutdown: true; readonly item?: undefined };
 
 /** Options of {@linkcode WorkQueue}. */
 export interface WorkQueueOptions<T> {
-  /** What makes two items the same; the item itself by default: right for strings, not for objects. */
+  /** Makes an item's identity; the item itself by default, which is right for strings, not for objects. */
   readonly keyOf?: (item: T) => unknown;
   /** The order in which items come out; that of their adds by default. Must be empty, and not be shared. */
   readonly order?: QueueOrder<T>;

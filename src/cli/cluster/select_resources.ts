@@ -38,7 +38,7 @@ export interface Selection {
   readonly discoveryOrder: readonly string[];
   /** The server's version, such as `v1.36.3`, if known. */
   readonly version: (Partial<VersionInfo> & Pick<VersionInfo, "gitVersion">) | undefined;
-  /** As `readClusterUid` has read it; `""` if it was not asked for, too. */
+  /** The uid that `readClusterUid` has read; `""` if it was not requested, too. */
   readonly clusterUid: string;
 }
 

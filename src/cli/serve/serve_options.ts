@@ -164,7 +164,7 @@ export type ServeStep =
     readonly type: "listening";
     readonly url: string;
     readonly resources: readonly string[];
-    /** Who may read, as text for people. */
+    /** The readers that are permitted, as text for people. */
     readonly access: string;
   }
   /** Progress of the first lists; reported often. */

@@ -115,7 +115,7 @@ export class InformerStore<T extends KubernetesObject> {
   readonly #keyPath: string;
   readonly #keyNames: readonly string[];
 
-  /** As an {@linkcode Informer} makes it. */
+  /** Made by an {@linkcode Informer}. */
   constructor(informer: SharedIndexInformer<T, typeof BY_KEY>, keyPath: string) {
     this.#informer = informer;
     this.#keyPath = keyPath;

@@ -168,10 +168,10 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   /**
-   * Where a watch that has seen everything up to a resourceVersion resumes; the end for one from the future;
-   * `undefined` if entries it has not seen were dropped, or if its version is before or within a relist. At
-   * the present position, late entries may have been dropped unseen: a watch that was refused there would
-   * have nowhere to resume.
+   * The sequence number at which a watch that has seen everything up to a resourceVersion resumes; the end
+   * for one from the future; `undefined` if entries it has not seen were dropped, or if its version is before
+   * or within a relist. At the present position, late entries may have been dropped unseen: a watch that was
+   * refused there would have nowhere to resume.
    */
   resume(resourceVersion: string): number | undefined {
     if (compareResourceVersions(resourceVersion, this.oldestResourceVersion) < 0) return undefined;

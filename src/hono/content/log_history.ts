@@ -29,7 +29,7 @@ export interface LogEntry<T> {
 export interface EntryForms<T> {
   object?: T;
   oldObject?: T;
-  /** As bytes, by event type and view. */
+  /** The entry as bytes, by event type and view. */
   readonly encoded: Map<string, Uint8Array>;
   bytes: number;
 }
@@ -55,7 +55,7 @@ export interface KeyFollower {
   restarted(): void;
 }
 
-/** What a log holds. Only the log changes it. */
+/** The content of a log. Only the log changes it. */
 export interface LogWindow<T> {
   /** The entries that are kept. Their positions do not decrease. */
   readonly entries: Pick<Deque<LogEntry<T>>, "length" | "at">;

@@ -173,7 +173,7 @@ export interface WindowPlace {
   readonly offset: number;
 }
 
-/** One page: a range of a snapshot, which may be shared by many pages, or objects of its own. */
+/** A page: a range of a snapshot, which may be shared by many pages, or objects of its own. */
 export interface Page<T> {
   readonly resourceVersion: string;
   /**
@@ -332,7 +332,7 @@ export async function cutPage<T extends KubernetesObject>(
         start: next,
         list: request.identity(),
       }),
-      // Only if it is known without looking at every object.
+      // The count is sent only if it is known without looking at every object.
       ...(!isSelected && { remainingItemCount: end - i }),
     }),
   };

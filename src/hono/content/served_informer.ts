@@ -78,7 +78,7 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   };
 }
 
-/** One of several informers, by its name. */
+/** An informer and its name among several. */
 export interface NamedInformer {
   readonly name: string;
   readonly informer: ServedInformer;

@@ -1,4 +1,4 @@
-/** One of several informers that are served as one: its objects, named after their cluster if it is one. */
+/** A source: one of several informers that are served as one; its objects may be named after its cluster. */
 
 import type { StoreChange, StoreEvent } from "../../informer/events.ts";
 import {

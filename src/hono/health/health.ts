@@ -120,7 +120,7 @@ export class ReadMetrics {
     const startMs = monotonicNow(this.#clock);
     return (all, resources, status) => {
       const asked = Array.isArray(all) ? undefined : all as Asked | undefined;
-      // Only names of what is served: a client could send any number of others.
+      // The labels have only names of served resources: a client could send any number of others.
       const isServed = asked?.scope !== "path" &&
         resources.some(({ group, resource }) => resource === asked?.resource && group === asked.group);
       const resource = isServed && asked !== undefined ? formatGroupResource(asked) : "";

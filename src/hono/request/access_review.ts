@@ -12,7 +12,7 @@ import { clientAddress } from "./readers.ts";
 import type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./gate.ts";
 import { bearerTokenOf, digestOf } from "./bearer_tokens.ts";
 
-/** What the hooks need of a cluster: its `request`. What `newCluster` makes has it. */
+/** The part of a cluster that the hooks need: its `request`. Clusters of `newCluster` have it. */
 export interface ReviewCluster {
   /** Sends a review, and gives the answer's JSON as a value. */
   request(

@@ -58,7 +58,7 @@ export function bearerTokens(tokens: Iterable<BearerToken>): Authenticate {
   return async (c) => {
     const token = bearerTokenOf(c);
     if (token === undefined) return undefined;
-    // Not while modules are loaded: Workers have no cryptography then.
+    // The digests are made late: Workers have no cryptography while modules are loaded.
     const [expected, actual] = await Promise.all([digests ??= makeDigests(), digestOf(token)]);
     texts.clear();
     let found = -1;

@@ -1,4 +1,4 @@
-/** What pages of other origins may do: read answers (CORS), and open WebSockets. */
+/** The rights of pages of other origins: to read answers (CORS), and to open WebSockets. */
 
 import type { Context, MiddlewareHandler } from "hono";
 import { SOCKET_KEY, SOCKET_VERSION } from "../../protocol/server_sockets.ts";
@@ -20,7 +20,7 @@ export interface CorsOptions {
 
 const METHODS = "GET, HEAD, OPTIONS";
 const REQUEST_HEADERS = "Accept, Authorization, Cache-Control, If-None-Match, Last-Event-ID, Prefer";
-/** What pages may read of an answer, besides what browsers show anyway. */
+/** The headers of an answer that pages may read, besides those that browsers show anyway. */
 const EXPOSED_HEADERS = "Age, Cache-Synced, ETag, Resource-Version, Retry-After, Warning";
 
 /**
@@ -105,10 +105,7 @@ export function isSocketRequest(c: Context): boolean {
   return c.req.header("Upgrade")?.toLowerCase() === "websocket";
 }
 
-/**
- * What is wrong with the handshake of a request for a WebSocket. Between Workers a request has its `Upgrade`
- * header alone: then that is what there is of a handshake.
- */
+/** The fault of a WebSocket handshake. Between Workers the `Upgrade` header alone is the handshake. */
 export function handshakeProblem(c: Context): string | undefined {
   const connection = (c.req.header("Connection") ?? "").toLowerCase().split(",");
   const isHandshake = connection.some((option) => option.trim() === "upgrade");

@@ -34,7 +34,7 @@ export interface OpenWatch {
   readonly user: UserInfo | undefined;
   /** Whether the answer has an end of its own, for which a server that drains waits: a forwarded answer. */
   readonly isWhole?: boolean;
-  /** Ends it, and sends nothing more. */
+  /** Ends the watch, and sends nothing more. */
   stop(): void;
 }
 
@@ -237,8 +237,8 @@ export class Readers {
   }
 
   /**
-   * Ends the largest answers of the client that has most, one after the other, until there is room. `false`
-   * where no client has much more than the one that wants more: it must not end others like it.
+   * Ends the largest answers of the client that holds most, one after the other, until there is room. `false`
+   * if no client holds much more than the one that wants more: it must not end others like it.
    */
   #makeRoom(reader: Reader, bytes: number): boolean {
     const own = this.#accounts.get(reader.client ?? reader);
@@ -340,7 +340,7 @@ export class Reader {
     this.readers.give(this, Math.min(bytes, this.heldBytes));
   }
 
-  /** Ends it for the sake of others. */
+  /** Ends the reader's answer for the sake of others. */
   end(): void {
     this.#isEnded = true;
     this.give(Infinity);

@@ -1,4 +1,4 @@
-/** What a GET of a resource asks for: its query, the format of the answer, and what a view of objects is. */
+/** A GET of a resource: its query, the format of the answer, and the view of its objects. */
 
 import type { Context } from "hono";
 import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.ts";

@@ -307,7 +307,7 @@ export class EntityTags {
     return `W/"${this.epochOf(rewrites)}-${version}"`;
   }
 
-  /** This process, and the epoch of a content after so many rewrites. */
+  /** A text for this process, and the epoch of a content after so many rewrites. */
   epochOf(rewrites: number): string {
     // Made late, as Workers have no random numbers while modules are loaded.
     this.#instance ??= Math.floor(this.#random() * 2 ** 48).toString(36);

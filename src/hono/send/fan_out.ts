@@ -1,5 +1,5 @@
 /**
- * Who writes to which watcher, and when.
+ * The order in which watchers are written to.
  *
  * - **Cursors.** A watch has a cursor: the sequence number of the log entry that it sends next. The log keeps
  *   the entries, the watch keeps the cursor. No event is queued for a watch.
@@ -316,7 +316,7 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
     for (const reader of Array.from(this.recipients)) if (reader.cursor < tail) reader.cut();
   }
 
-  /** Ends each watch after what there is for it. */
+  /** Ends each watch after its remaining events. */
   end(): void {
     for (const reader of Array.from(this.#readers)) reader.end();
   }

@@ -413,6 +413,6 @@ export interface BodyReader {
   readonly isShared: boolean;
   /** The bytes, in pieces as large as there is room for readers. */
   pieces(readers: Readers): Generator<Bytes, undefined>;
-  /** Ends it; may be called more than once. */
+  /** Ends the reading; may be called more than once. */
   close(): void;
 }

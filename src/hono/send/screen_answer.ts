@@ -30,7 +30,7 @@ export interface ScreenRequest extends Selectors {
 interface FoundOrder {
   readonly order: Order<KubernetesObject>;
   readonly name: string;
-  /** As many of the first rows as are wanted, where it is not ready to be read. */
+  /** The first rows that are wanted, while not all are ready to be read. */
   readonly first: RowsState<Held<KubernetesObject>> | undefined;
 }
 

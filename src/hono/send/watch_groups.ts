@@ -30,7 +30,7 @@ export interface Chunk {
   readonly resourceVersion: string;
   /** The changes of a relist in it are more than one watch receives at once. */
   readonly isTooLong: boolean;
-  /** More entries would not make it longer. */
+  /** Whether further entries would not make the chunk longer. */
   readonly isFull: boolean;
   /** The work that it took, until it is counted. */
   units: number;

@@ -159,7 +159,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.stop();
   }
 
-  /** Ends it, without the remaining events. */
+  /** Ends the watch, without the remaining events. */
   stop(): void {
     if (this.#isOpen) this.#outlet.close();
     this.onGone();
@@ -330,7 +330,7 @@ class Outlet implements SinkUser {
     }
   }
 
-  /** Ends the response after what waits. */
+  /** Ends the response after the waiting pieces. */
   close(): void {
     this.#isClosing = true;
     if (this.#sink !== undefined) this.#sink.end();

@@ -80,7 +80,7 @@ async function answerForwarded(
 // The other server, which has the same limit, ends the watch first, and in good order.
 const GRACE_MS = 2_000;
 
-// Only the path and the query count: the other server is reached by its `fetch`.
+// Only the path and the query of the URL count: the other server is reached by its `fetch`.
 const ORIGIN = "http://forwarded.invalid";
 /** The request headers that are passed on: none that the other server could take for a permission. */
 const HEADERS = ["accept", "cache-control", "if-none-match", "prefer", "user-agent"];

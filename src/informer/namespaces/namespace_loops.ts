@@ -46,7 +46,7 @@ class QuarantineOfNamespaces extends Quarantine {
   }
 }
 
-/** One namespace: its loop, and the store that the loop writes to. */
+/** A namespace: its loop, and the store that the loop writes to. */
 interface Followed<T> {
   readonly loop: Reflector<T>;
   readonly store: NamespaceStore<T>;

@@ -1,4 +1,4 @@
-/** What an informer's option `snapshot` takes. */
+/** The value of an informer's option `snapshot`. */
 
 import { formatResource } from "../../meta/resource.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
@@ -59,7 +59,7 @@ export interface SnapshotOwner {
   readonly hasTransform: boolean;
 }
 
-/** What an informer's option `snapshot` takes: a storage and its options. For one informer. */
+/** The value of an informer's option `snapshot`: a storage and its options. For one informer. */
 export interface InformerSnapshot {
   readonly storage: SnapshotStorage;
   readonly options: SnapshotOptions;
@@ -157,7 +157,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   readonly #options: SnapshotOptions & typeof DEFAULTS;
   readonly #keeper: SnapshotKeeper<T>;
   readonly #stop = new AbortController();
-  /** Ends the questions whether the content is what the server has. */
+  /** Ends the questions whether the content equals the server's. */
   readonly #confirmed = new AbortController();
   #load: SnapshotStatus["load"] = "loading";
   #refusal: string | undefined;

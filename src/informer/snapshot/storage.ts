@@ -135,7 +135,7 @@ export function versionOf(version: SavedVersion): SavedVersion {
 }
 
 /**
- * Where an informer's snapshot is stored. One storage serves one informer.
+ * The storage of an informer's snapshot. One storage serves one informer.
  *
  * Its methods are called one after the other: the load first, which ends when {@linkcode
  * LoadedSnapshot.entries} was read to its end; then saves; then, once, `close`. Each is called when the one

@@ -21,7 +21,7 @@ export interface Shown {
 
 /** The page asks the server every two seconds. */
 const SILENT_MS = 10_000;
-/** As `/readyz` of the server, which fails after this time without contact. */
+/** The longest lag, as for `/readyz` of the server, which fails after this time without contact. */
 const MOST_LAG_MS = 120_000;
 
 /** Never `live` while anything that is shown may be old. */
