@@ -131,7 +131,7 @@ export type StoreChange<T> =
   };
 
 /**
- * A change of a store; changes come in their order: a single change; a whole list that was applied as one
+ * An event of a store, in the order of its changes: a single change; a whole list that was applied as one
  * step; or the news that nothing changed up to a resourceVersion. With `byState` the latter was shown by the
  * state of all objects, and not by the watch: events of objects that were created and deleted in between may
  * still arrive. They change nothing then, and a `replaced` without changes comes in their place (`isGap`).

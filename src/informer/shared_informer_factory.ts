@@ -20,9 +20,7 @@ import { SharedIndexInformer } from "./shared_informer.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import { waitFor } from "./waits.ts";
 
-/**
- * The source of a {@linkcode SharedInformerFactory}'s sources: a `Cluster`, or anything with such a method.
- */
+/** Makes the sources of a {@linkcode SharedInformerFactory}: a `Cluster`, or anything with such a method. */
 export interface ResourceSource {
   /** The source of a resource's objects, of one namespace, of a set of them, or of all. */
   resource(

@@ -104,7 +104,7 @@ export interface FailedTry {
   readonly failedTries: number;
 }
 
-/** The reason in one word: a Status's reason, a network failure, or an error's code. */
+/** The cause of an error in one word: a Status's reason, a network failure, or an error's code. */
 export function codeOf(error: unknown): string {
   const status = statusErrorOf(error);
   if (status !== undefined) return status.reason || String(status.httpStatus);

@@ -64,7 +64,7 @@ export interface ReflectorOptions {
   readonly bookmarkSilenceMs?: number;
   /** How long ERROR events of code 500 lead to a watch, not to a list, in milliseconds; 0 by default. */
   readonly maxInternalErrorRetryMs?: number;
-  /** The type of every object; others are quarantined. Not checked by default. */
+  /** The type that every object must have; others are quarantined. Not checked by default. */
   readonly expectedKind?: GroupVersionKind;
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;

@@ -1,5 +1,5 @@
 /**
- * The order in which watchers are written to.
+ * How events reach watchers: who writes to which watcher, and when.
  *
  * - **Cursors.** A watch has a cursor: the sequence number of the log entry that it sends next. The log keeps
  *   the entries, the watch keeps the cursor. No event is queued for a watch.
