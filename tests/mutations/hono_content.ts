@@ -449,4 +449,25 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: ".every((wanted) => hasReached",
     test: "tests/hono/content/fresh_reads_test.ts",
   },
+  {
+    name: "event log: a reader at the present position is refused after late entries were dropped",
+    file: "src/hono/content/event_log.ts",
+    find: "if (isBehind && compareResourceVersions",
+    replace: "if (compareResourceVersions",
+    test: "tests/hono/content/event_log_test.ts",
+  },
+  {
+    name: "event log: a late entry comes again to readers who were behind it",
+    file: "src/hono/content/event_log.ts",
+    find: "compareResourceVersions(entry.position, resourceVersion) === 0",
+    replace: "true",
+    test: "tests/hono/content/event_log_test.ts",
+  },
+  {
+    name: "event log: a reader waits for an informer that had stopped before",
+    file: "src/hono/content/event_log.ts",
+    find: "    this.#letGoIfStopped(informer.status());\n",
+    replace: "",
+    test: "tests/hono/content/event_log_test.ts",
+  },
 ];

@@ -224,4 +224,32 @@ export const TEXT_FAULTS: readonly SuiteMutation[] = [
     replace: ") {",
     test: "tests/text/field_cut_test.ts",
   },
+  {
+    name: "fields: a field that is cut out is read",
+    file: "src/text/field_tree.ts",
+    find: "return child.isCut ? undefined : child;",
+    replace: "return child;",
+    test: "tests/text/field_tree_test.ts",
+  },
+  {
+    name: "fields: a longer path cuts what a shorter one keeps",
+    file: "src/text/field_tree.ts",
+    find: "    if (whole.has(node)) return; // a shorter path keeps it already\n",
+    replace: "",
+    test: "tests/text/field_tree_test.ts",
+  },
+  {
+    name: "fields: half of a letter is another letter",
+    file: "src/text/field_tree.ts",
+    find: "name.isWellFormed() ? encodeUtf8(name) : NO_KEY",
+    replace: "encodeUtf8(name)",
+    test: "tests/text/field_tree_test.ts",
+  },
+  {
+    name: "fields: a removed path is read of the whole object",
+    file: "src/text/field_tree.ts",
+    find: "      if (segments.length === 0) return;\n",
+    replace: "",
+    test: "tests/text/field_tree_test.ts",
+  },
 ];
