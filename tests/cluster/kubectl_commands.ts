@@ -55,6 +55,8 @@ export const SAME: readonly string[] = [
   "get unicorns",
   "get deploy/web -n shop --subresource=scale",
   "get deploy/web -n shop --subresource=status -o yaml",
+  "get pod web-1 -n shop --subresource=resize",
+  "get pod web-1 -n shop --subresource=ephemeralcontainers -o yaml",
   // Deprecated
   "get ep -n shop",
   "describe ep -n shop",
