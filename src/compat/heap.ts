@@ -174,7 +174,7 @@ export class Heap<T> {
     return this.#items.get(key);
   }
 
-  /** Refuses new objects from now on, and ends every wait to pop. What is in it can still be popped. */
+  /** Refuses new objects from now on, and ends every wait to pop. The objects in it can still be popped. */
   close(): void {
     this.#closed = true;
     for (const waiting of this.#waiting) waiting.reject(new HeapClosedError("pop"));

@@ -105,7 +105,7 @@ export class MutationCache<
   readonly #keyFunc: KeyFunc;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  // In the order of use: what was not used for longest comes first.
+  // In the order of use: the entry that was not used for longest comes first.
   readonly #entries = new Map<string, Entry<T>>();
 
   /**

@@ -11,10 +11,10 @@ export type PushFunc<T> = (objects: T[]) => void;
 /**
  * A store that pushes all of its objects after each write, for consumers that want states and not changes.
  *
- * `push` is called once, synchronously, by every `add`, `update`, `delete` (also of an absent
- * object), `replace` and `transaction` that has written, before the call returns; never by a
- * read, a bookmark, a resync or a write that threw. What `push` throws is thrown by that call;
- * the write stays. Each push costs a copy of the list.
+ * `push` is called once, synchronously, by every `add`, `update`, `delete` (also of an absent object),
+ * `replace` and `transaction` that has written, before the call returns; never by a read, a bookmark, a
+ * resync or a write that threw. An error that `push` throws is thrown by that call; the write stays. Each
+ * push costs a copy of the list.
  *
  * Mirrors client-go's `UndeltaStore`.
  *

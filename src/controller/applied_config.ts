@@ -3,8 +3,8 @@
  * applied to it says, so that no request is needed.
  *
  * The server changes what it is given (defaults, quantities in their canonical form, lists that others add
- * to), so an object is compared with what the server answered to the same configuration before. Before the
- * first answer its managed fields tell: which fields this manager has applied, no more and no fewer.
+ * to), so an object is compared with the server's earlier answer to the same configuration. Before the first
+ * answer its managed fields tell: which fields this manager has applied, no more and no fewer.
  */
 
 import type { KubernetesObject } from "../meta/object.ts";

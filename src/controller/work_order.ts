@@ -19,7 +19,7 @@ const AHEAD_MS = 10_000;
 
 /**
  * First in, first out, but changes come before resyncs (and the adds of an initial list) that were added up
- * to ten seconds before them: what waits grows older, and is ahead of every newer change then.
+ * to ten seconds before them: a waiting key grows older, and is ahead of every newer change then.
  *
  * As controller-runtime's priority queue, without its starvation
  * (https://github.com/kubernetes-sigs/controller-runtime/issues/3496).

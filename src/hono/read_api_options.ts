@@ -152,10 +152,10 @@ export interface ReadApiOptions {
    */
   readonly clientOf?: (c: Context, user: UserInfo | undefined) => string | undefined;
   /**
-   * How many bytes may be held for all readers together: what waits to be read, the bodies of requests, what
-   * it takes to compress, lists of the past, and what is kept for the next readers (bodies of lists, OpenAPI
-   * documents); 64 MiB by default. What is kept gives way first. Then the client for which most is held loses
-   * its largest answers: watches, which their clients resume, and lists; its new ones get 429.
+   * How many bytes may be held for all readers together: unread output, the bodies of requests, compression,
+   * lists of the past, and what is kept for the next readers (bodies of lists, OpenAPI documents); 64 MiB by
+   * default. The kept bodies are dropped first. Then the client for which most is held loses its largest
+   * answers: watches, which their clients resume, and lists; its new ones get 429.
    */
   readonly maxReaderBytes?: number;
   /** How many requirements a selector may have; 100 by default. More are refused with 400. */

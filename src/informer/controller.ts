@@ -35,8 +35,8 @@ export interface ControllerConfig<T> {
   /** The reflector fills it and `process` drains it. */
   readonly queue: Queue<T>;
   /**
-   * Called with what is popped, in order, within the turn it is popped. What it throws is logged; the item is
-   * lost unless {@linkcode ControllerConfig.retryOnError} is set.
+   * Called with what is popped, in order, within the turn it is popped. Errors that it throws are logged; the
+   * item is lost unless {@linkcode ControllerConfig.retryOnError} is set.
    */
   readonly process: (deltas: Deltas<T>, isInInitialList: boolean) => void;
   /**
@@ -180,7 +180,7 @@ function puttingBack<T>(
 export interface InformerOptions<T, I extends string = NoIndexNames>
   extends Pick<SharedIndexInformerOptions<T, I>, "indexers" | "transform" | "keyFunc"> {
   readonly listerWatcher: ListerWatcher<T>;
-  /** Called in the turn of each store write; its promises are not awaited. What it throws is logged. */
+  /** Called in the turn of each store write; its promises are not awaited. Its errors are logged. */
   readonly handler: ResourceEventHandler<T>;
   /** How often everything is handed out again, in milliseconds; 0, the default, is never. */
   readonly resyncPeriodMs?: number;

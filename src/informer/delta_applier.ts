@@ -93,7 +93,7 @@ export class DeltaApplier<T> {
   readonly #lists: ListApplication<T>;
   readonly #measurement: ApplierMeasurement | undefined;
   readonly #quarantine: Quarantine;
-  /** The last changes that were applied, a ring. What a proxy sends again, it sends soon. */
+  /** The last changes that were applied, a ring. A proxy that repeats events does so soon. */
   readonly #applied: Change<T>[] = [];
   #appliedCount = 0;
   /**
@@ -328,8 +328,8 @@ export class DeltaApplier<T> {
 
   /**
    * An event that is newer than every change that was applied, but older than the store: a list has proven
-   * the store's version before it came, and so it is of an object that came and went in between. What is
-   * stored is right, but an observer of each event lacks one.
+   * the store's version before it came, and so it is of an object that came and went in between. The store is
+   * right, but an observer of each event lacks one.
    */
   #passed(): void {
     const resourceVersion = this.#newest = this.#store.lastStoreSyncResourceVersion();

@@ -96,9 +96,9 @@ export function newLister<T, I extends string>(
 
 /**
  * The objects of a store that carry the labels selected: a new array, in no order that may be relied on. A
- * selector of nothing, or of everything, does not look at labels. Costs what is under the rarest label that
- * is required, if the store has an index of a `labelIndexFunc`, and what the store holds if not.
- * Mirrors client-go's `ListAll`.
+ * selector of nothing, or of everything, does not look at labels. The cost is proportional to the objects
+ * under the rarest required label, if the store has an index of a `labelIndexFunc`, and to the whole store if
+ * not. Mirrors client-go's `ListAll`.
  * @throws {NoMetaError} An object has no metadata, and the selector asks for labels.
  *
  * @example
@@ -140,7 +140,7 @@ export function listAllByNamespace<T, I extends string>(
 }
 
 /**
- * Looks through a store as it holds its objects: what they are found by is live, and only what is found is
+ * Looks through a store as it holds its objects: they are found by live metadata, and only found objects are
  * decoded.
  */
 function select<T>(

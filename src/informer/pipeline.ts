@@ -2,8 +2,8 @@
  * The machine behind a shared informer, wired: reflector, intake, queue, applier, store, observers, handlers.
  *
  * By default the queue is an {@linkcode AtomicFIFO}: it keeps the order of events across objects, so the
- * applier can detect events that were sent again, and the reflector never goes back. What lists bring is
- * taken in as it is decoded. A queue of the user's own gets a transform that runs as an object is queued.
+ * applier can detect events that were sent again, and the reflector never goes back. The items of lists are
+ * taken in as they are decoded. A queue of the user's own gets a transform that runs as an object is queued.
  * @module
  */
 

@@ -129,7 +129,7 @@ export class ProcessorListener<T> {
   }
 
   /**
-   * Whether what a list says is to be merged with what waits, in steps: see {@linkcode
+   * Whether a list is to be merged with the waiting notifications, in steps: see {@linkcode
    * ProcessorListener.prepareList}.
    */
   needsPreparation(list: ListNotifications<Held<T>>): boolean {

@@ -214,8 +214,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Calls `observer` with everything that happens to the store, within the turn that it happens, right after
-   * the write. For code that must keep in step with the store; it must be quick and must not write. What it
-   * throws is logged.
+   * the write. For code that must keep in step with the store; it must be quick and must not write. Errors
+   * that it throws are logged.
    * @returns A function that removes the observer.
    */
   observe(observer: (event: StoreEvent<T>) => void): () => void {

@@ -8,7 +8,7 @@ import { labelKeyProblem, LabelRequirement, quoted, SelectorParseError } from ".
  * Mirrors apimachinery's `labels.Selector`.
  */
 export class LabelSelector {
-  /** Sorted by key, those of one key as they were given; none for a selector of everything or nothing. */
+  /** The requirements by key, in the given order for one key; none: everything or nothing is selected. */
   readonly requirements: readonly LabelRequirement[];
   /** `false` only for {@linkcode labelsNothing}: no object can match, whatever its labels. */
   readonly selectable: boolean;

@@ -6,9 +6,9 @@ import { finishLane } from "../util/hash.ts";
  * The shard of a key (`namespace/name`, or the name of an object without a namespace) among `count` shards,
  * from 0.
  *
- * The hash is the 32-bit FNV-1a of the key's UTF-8, finished as by MurmurHash3 (`fmix32`);
- * the shard is its place among `count` equal ranges: `floor(hash * count / 2^32)`. It
- * stays so: what was stored by it is found by it.
+ * The hash is the 32-bit FNV-1a of the key's UTF-8, finished as by MurmurHash3 (`fmix32`); the shard is its
+ * place among `count` equal ranges: `floor(hash * count / 2^32)`. It stays so: objects that were stored by it
+ * are found by it.
  */
 export function shardIndexOf(key: string, count: number): number {
   let hash = 0x811c9dc5;

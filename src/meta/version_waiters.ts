@@ -46,7 +46,7 @@ export class VersionWaiters {
     });
   }
 
-  /** Waits for a version that can be compared; never rejects. What was reached before the stop stays so. */
+  /** Waits for a version that can be compared; never rejects. A version reached before a stop counts. */
   wait(resourceVersion: string, options: VersionWaitOptions = {}): Promise<WaitEnd> {
     if (this.#covers(resourceVersion)) return Promise.resolve("reached");
     if (this.#isStopped) return Promise.resolve("stopped");

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { callGuarded, errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 
-/** Node's event emitter, in which a listener that throws ends nothing: what it throws is logged. */
+/** Node's event emitter, in which a listener that throws ends nothing: errors that it throws are logged. */
 export class GuardedEmitter extends EventEmitter {
   readonly #logger: Logger;
 

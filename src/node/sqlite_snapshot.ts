@@ -83,8 +83,8 @@ const SUFFIXES = ["-journal", "-wal", "-shm", ""];
  *
  * A save that replaces everything writes rows of a new generation, in many short transactions, and then one
  * row that says which generation counts: one transaction of 500 MB would keep the event loop for seconds.
- * Rows of other generations are what such a save has replaced, or what a kill or a full disk has left of one;
- * they are deleted.
+ * Rows of other generations were replaced by such a save, or left by one that a kill or a full disk has
+ * ended; they are deleted.
  */
 export class SqliteStorage implements SnapshotStorage {
   readonly #path: string;

@@ -195,8 +195,8 @@ function apiResourceListDocument(
 }
 
 /**
- * The aggregated document (`apidiscovery.k8s.io/v2`) of the given resources. What only caches say is here:
- * its decoders skip that, while the official client of Java refuses the other documents for it.
+ * The aggregated document (`apidiscovery.k8s.io/v2`) of the given resources. Members that only caches have
+ * are here: its decoders skip that, while the official client of Java refuses the other documents for it.
  */
 function aggregatedDocument(
   resources: readonly ApiResource[],

@@ -316,7 +316,7 @@ export function matchesTag(ifNoneMatch: string | null | undefined, tag: string):
   return opaqueTags(ifNoneMatch).some((given) => given === "*" || given === opaque);
 }
 
-/** The texts in the quotes of an `If-None-Match`'s tags; `*` for any tag. What is no tag is left out. */
+/** The texts in the quotes of an `If-None-Match`'s tags; `*` for any tag. Anything else is left out. */
 export function opaqueTags(ifNoneMatch: string | null | undefined): string[] {
   const tags: string[] = [];
   for (const each of ifNoneMatch?.split(",") ?? []) {

@@ -198,7 +198,7 @@ export abstract class PoppingQueue<I, P = unknown> {
     end();
   }
 
-  /** The processing of an item begins; call what it returns at its end, with what it threw. */
+  /** The processing of an item begins; call the returned function at its end, with its error. */
   #begin(item: I): (thrown?: Failure) => void {
     const depth = this.places.length;
     // As client-go does: https://github.com/kubernetes/client-go/blob/master/tools/cache/delta_fifo.go
@@ -248,7 +248,7 @@ export abstract class PoppingQueue<I, P = unknown> {
     if (!this.hasSynced()) await abortable(this.population.latch.opened, signal);
   };
 
-  /** Closes the queue: what is queued can still be popped, then `pop` throws instead of waiting. */
+  /** Closes the queue: queued items can still be popped, then `pop` throws instead of waiting. */
   close(): void {
     this.#closed = true;
     if (!this.population.isPopulated) this.population.latch.giveUp(new FIFOClosedError());

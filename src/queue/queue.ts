@@ -104,8 +104,8 @@ export interface ReflectorStore<T> {
   /** A whole list, at `resourceVersion`. */
   replace(objects: readonly T[], resourceVersion: string): void;
   /**
-   * A whole list, of which some objects could not be accepted: what is known of their keys when the list is
-   * applied stays. Without it, the reflector adds to the list what is stored of them at present.
+   * A whole list, of which some objects could not be accepted: the known states of their keys stay when the
+   * list is applied. Without it, the reflector adds to the list what is stored of them at present.
    */
   replaceKeeping?(objects: readonly T[], resourceVersion: string, keptKeys: readonly string[]): void;
   /** The time for a resync has come. */
@@ -129,8 +129,8 @@ export interface KeyListerGetter<T> {
 }
 
 /**
- * Handles what was popped. What it throws does not put the item back (but see `ErrRequeue`); it is what `pop`
- * rejects with.
+ * Handles what was popped. An error that it throws does not put the item back (but see `ErrRequeue`); it is
+ * what `pop` rejects with.
  * @param item The popped item.
  * @param isInInitialList Whether it was popped before the queue had synced.
  */
@@ -169,7 +169,7 @@ export interface Queue<T> extends ReflectorStore<T> {
    * @throws {FIFOClosedError} The queue was closed before anything was queued.
    */
   readonly synced: SyncedMethod;
-  /** Closes the queue: what is queued can still be popped, then `pop` throws instead of waiting. */
+  /** Closes the queue: queued items can still be popped, then `pop` throws instead of waiting. */
   close(): void;
   /** Whether {@linkcode Queue.close} was called. */
   readonly isClosed: boolean;

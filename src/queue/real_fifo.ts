@@ -38,9 +38,8 @@ const DEFAULT_BATCH_SIZE = 1_000;
  * A queue of deltas in the order they happened, across all keys; nothing
  * is merged. `pop` returns one delta at a time.
  *
- * In atomic mode a relist is one `ReplacedAll` delta, which the consumer compares with its store
- * and applies as one step. Otherwise the queue itself finds out what the list no longer has,
- * from what is queued and what the consumer knows.
+ * In atomic mode a relist is one `ReplacedAll` delta, which the consumer compares with its store and applies
+ * as one step. Otherwise the queue itself finds the objects that the list lacks, among queued and known ones.
  *
  * A call that reads a key throws a `KeyError` where the key function threw; one that queues an object a
  * `TransformError` where the transform threw.

@@ -247,7 +247,7 @@ export function recoveryLine({ outage }: Failures, { monotonicMs }: Moment): str
 
 const PERMANENT: ReadonlySet<number> = new Set([400, 404, 405]);
 
-/** Whether the same request fails until it is changed, or what the server serves, or what is trusted. */
+/** Whether a request fails until it, the server's resources or the trusted certificates change. */
 export function isPermanent(error: unknown): boolean {
   if (networkErrorOf(error)?.reason === "UntrustedCertificate") return true;
   return PERMANENT.has(statusErrorOf(error)?.httpStatus ?? 0) && !isExpired(error);
@@ -283,9 +283,9 @@ const SOON_EXPIRIES = 3;
 /**
  * The delay after a failure, in milliseconds. Delays grow until the reflector has followed the server on open
  * watches for two minutes on end; a try alone resets nothing, so a server that accepts and then fails is not
- * hammered. What the server asks for (`Retry-After`) is waited for, up to ten minutes, and spread so that
- * many clients do not come back at once. A server that says that a resourceVersion expired is well, and waits
- * for a list: that comes soon, unless it says so again and again.
+ * hammered. The delay that the server asks for (`Retry-After`) counts, up to ten minutes, and is spread so
+ * that many clients do not come back at once. A server that says that a resourceVersion expired is well, and
+ * waits for a list: that comes soon, unless it says so again and again.
  */
 export function delayAfter(
   failures: Failures,

@@ -273,8 +273,8 @@ class Skipped {
 }
 
 /**
- * Distinguishes the objects of one list or watch as soon as their metadata is read. What a store holds need
- * not show its name, so that it is remembered instead.
+ * Distinguishes the objects of one list or watch as soon as their metadata is read. The held form of an
+ * object need not show its name, so held objects are remembered instead.
  */
 class Sieve {
   readonly #isOwn: (object: unknown) => boolean;

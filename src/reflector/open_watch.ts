@@ -75,7 +75,7 @@ export async function openWatch<T>(
     return watch;
   } catch (error) {
     link.unlink();
-    // A source that ignores the signal may still answer: what it opens is closed unread.
+    // A source that ignores the signal may still answer: the stream that it opens is closed unread.
     answer?.then((late) => (watch.begin(late), watch.close())).catch(() => {});
     throw error;
   } finally {

@@ -69,14 +69,14 @@ export interface ReflectorOptions {
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /**
-   * Receives the error of each failed try, at once. What it throws is logged. The log has one warning when
-   * the server is lost and one when it is back, however many tries lie between.
+   * Receives the error of each failed try, at once. Errors that it throws are logged. The log has one warning
+   * when the server is lost and one when it is back, however many tries lie between.
    */
   readonly watchErrorHandler?: WatchErrorHandler;
   /**
    * Receives each quarantined object, and a report of each frame of a watch that could not be decoded (its
    * `path` is `frame`; no more is known of it, so everything is listed again); logs a warning by default, of
-   * a frame one for each cause until a watch is well again. What it throws is logged.
+   * a frame one for each cause until a watch is well again. Errors that it throws are logged.
    */
   readonly onQuarantined?: (quarantined: Quarantined) => void;
   /**
@@ -132,8 +132,8 @@ export interface ReflectorWiring {
    */
   readonly neverGoesBack?: boolean;
   /**
-   * Receives each object of a list as soon as it arrives; what it returns, in the form in which the store
-   * holds objects, takes its place. Must not throw.
+   * Receives each object of a list as soon as it arrives; its result, in the form in which the store holds
+   * objects, takes the item's place. Must not throw.
    */
   readonly intake?: (object: unknown) => unknown;
   /** The content that takes the place of the first list, if there is one. */

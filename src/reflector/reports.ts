@@ -49,7 +49,7 @@ export class ReflectorReports {
     this.#warned.forget();
   }
 
-  /** Calls a function of the user; what it throws is logged. */
+  /** Calls a function of the user; errors that it throws are logged. */
   guarded(what: string, call: () => unknown): void {
     const name = this.#name;
     callGuarded(call, logsThrown({ logger: this.#logger, name }, what, { reflector: name }));

@@ -71,7 +71,7 @@ export const NO_POSITION: Readonly<Position> = {
   lastBookmarkTimeMs: undefined,
 };
 
-/** All of a list was written; what was quarantined before it may be of another history. */
+/** All of a list was written; objects quarantined before it may be of another history. */
 export function listedAt(position: Position, resourceVersion: string, contact: Moment): Position {
   const { lastEventTimeMs, lastBookmarkTimeMs } = position;
   const complete = { resourceVersion, completeVersion: resourceVersion, contact };
@@ -245,7 +245,7 @@ export class StoreWriter<T> {
   /**
    * Whether what comes before a bookmark of a merged resource was passed: a list has proven that the content
    * is that of this version or a later one, while these changes were on their way. Their own versions do not
-   * show it. What is stored is right, but not every change has been seen.
+   * show it. The store is right, but not every change has been seen.
    */
   #isPassed(last: WatchItem<T>): boolean {
     const { resourceVersion: position, provenVersion } = this.#position;

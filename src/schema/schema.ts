@@ -4,9 +4,8 @@
  * Checks whether a value is a `T`: any [Standard Schema](https://standardschema.dev) version 1, such as a
  * schema of zod, Valibot or ArkType, or an object of your own with this one property.
  *
- * It only gives a verdict. The value itself is passed on, never what the schema made of it, so `T` is what
- * the schema takes in: defaults are not filled in, unknown fields are kept. It must answer at once, without a
- * promise.
+ * It only gives a verdict. The value itself is passed on, never the schema's output, so `T` is the schema's
+ * input: defaults are not filled in, unknown fields are kept. It must answer at once, without a promise.
  */
 export interface Schema<T> {
   /** The properties that Standard Schema asks for. */

@@ -5,8 +5,8 @@ import { checkList, eventCheck, objectCheck, type ValidatorOptions } from "./che
 import * as schemas from "./kubernetes_schemas.ts";
 
 /**
- * Makes the validator of a watch's events. What it accepts is the decoded frame itself, never a copy of it,
- * with all its fields; what it refuses becomes an `QUARANTINED` item that says what is wrong and where
+ * Makes the validator of a watch's events. An accepted event is the decoded frame itself, never a copy of it,
+ * with all its fields; a refused one becomes a `QUARANTINED` item that says what is wrong and where
  * (`object.metadata.name`).
  *
  * - ADDED, MODIFIED: the metadata, then the user's schema.

@@ -76,8 +76,8 @@ const REOPEN_MS = 2_000;
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 /**
- * A window that keeps itself up to date: `subscribe` and `getSnapshot` are what React's
- * `useSyncExternalStore` takes, and what stores of other frameworks can be made of. Made by `openWindow`.
+ * A window that keeps itself up to date: React's `useSyncExternalStore` takes `subscribe` and `getSnapshot`,
+ * and stores of other frameworks can be made of them. Made by `openWindow`.
  *
  * @example
  * ```ts
@@ -133,8 +133,8 @@ export class WindowStore<Row> {
   };
 
   /**
-   * Shows something else: another place, order or filter; what is not given stays. The rows stay until the
-   * others are there.
+   * Shows something else: another place, order or filter; absent parts stay. The rows stay until the others
+   * are there.
    */
   show(query: WindowQuery): void {
     if (this.#snapshot.state === "closed") return;

@@ -124,7 +124,7 @@ export class ChunkedStorage implements SnapshotStorage {
       const manifest = { identity, ...versionOf(change), records };
       await this.#store.put(MANIFEST, encodeManifest(manifest));
       this.#manifest = manifest;
-      // The change is saved. What cannot be removed now is removed later.
+      // The change is saved. Chunks that cannot be removed now are removed later.
       await this.#sweep(before, manifest).catch(() => (this.#hasSwept = false));
     } catch (error) {
       throw new Error(`Cannot save the snapshot in ${this.#store.description}: ${errorMessage(error)}`, {

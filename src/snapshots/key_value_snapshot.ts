@@ -43,7 +43,7 @@ export interface KeyValueSnapshotOptions extends SnapshotOptions {
  * What changed is written as one new value or more; then one value, the manifest, names all that belong
  * together, with their checksums. In a store that is only eventually consistent, as KV namespaces are, a
  * reader may see a manifest before the values that it names: such a snapshot is refused as `torn`, and
- * everything is listed. What no manifest names is removed after the manifest that follows.
+ * everything is listed. Values that no manifest names are removed after the manifest that follows.
  *
  * One informer writes a prefix at a time. If two do, the snapshot is what one of them saved, or is refused.
  * @throws {RangeError} A time among the options is negative or

@@ -52,7 +52,7 @@ export class EncodedHolding<T> extends TextHolding<T> {
   readonly #decoded: LazyOrigin = new LazyOrigin(this.origin, true);
   /** Decoded objects that were used last. */
   readonly #hot: Recent<TextObject, Decoded>;
-  /** Objects as they came: what is held of them costs more to read. */
+  /** Objects as they came: their held forms cost more to read. */
   readonly #came = new Recent<TextObject, LazyText>(KEPT_TEXT);
   /** The values of index functions of objects held early; `undefined` where they threw. */
   #earlyValues = new WeakMap<TextObject, (readonly string[] | undefined)[]>();

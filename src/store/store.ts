@@ -150,10 +150,10 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
    *
    * The store may be written to meanwhile. Each object that stays under the value from the call until its
    * turn comes once, in its state of that moment. One that has left the value is passed over (and perhaps
-   * also if it is back), one that is new under it since the call does not come. What comes after a `replace`,
-   * or after indices were added in steps, may be of before it.
+   * also if it is back), one that is new under it since the call does not come. Objects that come after a
+   * `replace`, or after indices were added in steps, may be from before it.
    *
-   * The first call after a change of what is under the value costs O(what is under it), others O(1) until
+   * The first call after a change of the objects under the value costs O(objects under it), others O(1) until
    * they are read.
    */
   eachByIndex(indexName: I, value: string): IterableIterator<T>;
@@ -176,7 +176,7 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
   /** The index functions by name: a copy. */
   getIndexers(): Record<I, IndexFunc<T>>;
   /**
-   * Adds indices, at any time: what is stored already is indexed at once.
+   * Adds indices, at any time: stored objects are indexed at once.
    * @returns This indexer, with the new names in its type.
    * @throws {IndexerConflictError} A name is taken; nothing was added.
    * @throws {IndexFuncError} An index function threw; nothing was added.

@@ -1,6 +1,6 @@
 /**
  * Stored objects as the texts that their source sent: an object is not parsed before it is read, and what is
- * read of it is parsed by itself (text/lazy_object.ts). What a source has no text of is held as it is.
+ * read of it is parsed by itself (text/lazy_object.ts). Objects without a source text are held as they are.
  *
  * - **What stays live** is what is read without the object: its key; what a relist compares first, uid and
  *   resourceVersion; and what objects are selected by, namespace and labels.
@@ -318,7 +318,7 @@ export interface HeldIndex<T> {
   readonly indexFunc: IndexFunc<T>;
   /** The place of its field, if it reads one. */
   readonly place: number | undefined;
-  /** What was learnt of an index function that reads other fields. */
+  /** The learnt fields of an index function that reads others. */
   readonly learnt: LearntIndex | undefined;
 }
 

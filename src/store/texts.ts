@@ -9,8 +9,8 @@ import { TextCodec } from "./text_codec.ts";
  *
  * A decoded object equals the one that was put in, and is another one, unless it was written or looked up a
  * short while ago. Only what can be written as JSON is encoded; other values are held as they are, and a
- * property that is `undefined` is left out. In an informer, what waits in the queue and for handlers is
- * encoded too, and so is a list while it arrives, unless there is a `queue` of your own.
+ * property that is `undefined` is left out. In an informer, objects that wait in the queue and for handlers
+ * are encoded too, and so is a list while it arrives, unless there is a `queue` of your own.
  *
  * The text that a read API serves is the one that the server sent, character for character, as by
  * default: white space, escapes, the order and the repetition of keys, every digit. After a transform it is

@@ -23,7 +23,7 @@ export function transformed<T>(transform: TransformFunc<T>, object: T): T {
   }
 }
 
-/** Makes a transform that runs once on an object: what it has returned is returned as it is from then on. */
+/** Makes a transform that runs once on an object: its results are returned as they are from then on. */
 export function transformOnce<T>(
   transform: TransformFunc<T>,
   results: WeakSet<WeakKey> = new WeakSet(),
@@ -57,8 +57,8 @@ export interface Taken<T> {
 }
 
 /**
- * Makes what runs a transform on one of many objects, and returns what takes its place; `undefined` for
- * nothing.
+ * Makes a function that runs a transform on one of many objects, and returns the object to take its place;
+ * `undefined` for nothing.
  */
 export function transformer<T>(
   transform: TransformFunc<T>,

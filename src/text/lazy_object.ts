@@ -1,9 +1,9 @@
 /**
  * Objects that are parsed where they are read.
  *
- * A store holds an object as a {@linkcode TextObject}: its text, and what is needed without the object. What
- * readers receive of a {@linkcode LazyText} is an ordinary object: its members are its own, enumerable,
- * configurable, writable, in the server's order. Those that were not read are accessors, which parse their
+ * A store holds an object as a {@linkcode TextObject}: its text, and what is needed without the object.
+ * Readers receive a {@linkcode LazyText} as an ordinary object: its members are its own, enumerable,
+ * configurable, writable, in the server's order. Members that were not read are accessors, which parse their
  * part of the text at first use, and are plain values from then on. So is its metadata.
  *
  * - **What is kept.** A value that a user read is kept, so that a second read returns the same, and a change
@@ -148,7 +148,7 @@ export class LazyOrigin {
     if (this.#appetite > 0 && this.#appetite < GREEDY) this.#appetite--;
   }
 
-  /** An object was read aside: what was parsed of it is kept a short while. */
+  /** An object was read aside: its parsed values are kept a short while. */
   readAside(text: LazyText): void {
     if (this.decode !== undefined) return; // it is dropped as a whole
     this.#aside[this.#asideNext]?.forgetAside();

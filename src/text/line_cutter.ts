@@ -28,7 +28,7 @@ export class PiecedBytes {
     this.#bytes.set(piece, before);
   }
 
-  /** Takes all bytes out, valid until the next call; what is large is not kept. */
+  /** Takes all bytes out, valid until the next call; large ones are not kept. */
   take(): Uint8Array {
     const { all } = this;
     if (this.#bytes.length > MAX_KEPT) this.#bytes = NOTHING;

@@ -57,7 +57,7 @@ export interface ListCutterOptions {
  * read in the bytes, is walked by its strings and brackets; it is read when its end is there, so that an item
  * of any size in any number of chunks costs time in proportion to its length.
  *
- * Items are checked by their reader, and the envelope by its parser; what is between the items is checked
+ * Items are checked by their reader, and the envelope by its parser; the text between the items is checked
  * here. So the whole is accepted just if a JSON parser would accept it.
  */
 export class ListCutter {

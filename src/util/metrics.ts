@@ -6,8 +6,8 @@ export type MetricLabels = Readonly<Record<string, string>>;
 
 /**
  * Receives measurements: three methods that fit any metrics library. Durations are in seconds, sizes in
- * bytes. The methods are called in the turn of what is measured; they must be fast. What they throw is logged
- * once, and ends nothing.
+ * bytes. The methods are called in the turn of what is measured; they must be fast. Errors that they throw
+ * are logged once, and end nothing.
  *
  * Measurements of a reflector (label `name`):
  *

@@ -15,7 +15,7 @@ import { type ByteReader, openByteReader } from "../util/byte_reader.ts";
 
 /**
  * Validates one decoded frame: returns the event it holds, or the report of what is wrong with it. It is
- * called once per frame, in order, in the turn the frame arrived. What it throws ends the watch.
+ * called once per frame, in order, in the turn the frame arrived. An error that it throws ends the watch.
  */
 export type ValidateFrame<T> = (frame: unknown) => WatchItem<T>;
 

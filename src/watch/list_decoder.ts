@@ -24,7 +24,7 @@ export interface DecodeListOptions {
   readonly validateList: (list: Readonly<Record<string, unknown>>) => ListEnvelope;
   /** Validates one item: returns what is wrong with it, or `undefined`. Called in the list's order. */
   readonly validateItem: (item: unknown, index: number) => Quarantined | undefined;
-  /** Given each item that is accepted, in the list's order; what it returns takes its place. */
+  /** Given each item that is accepted, in the list's order; its result takes the item's place. */
   readonly intake?: (item: unknown) => unknown;
   /** Ends the reading: the body is cancelled, and the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;

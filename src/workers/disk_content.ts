@@ -9,8 +9,8 @@ import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";
 import { getOrMake } from "../util/collections.ts";
 
 /**
- * Texts in a table, each written once, when its object arrives; what is held in memory is the number of its
- * row. Rows that nothing refers to are deleted by {@linkcode BodySweep}.
+ * Texts in a table, each written once, when its object arrives; memory has the number of its row. Rows that
+ * nothing refers to are deleted by {@linkcode BodySweep}.
  */
 export class DiskBodies implements TextForm {
   readonly #sql: SqlDatabase;

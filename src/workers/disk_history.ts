@@ -51,7 +51,7 @@ export class DiskHistory implements LogHistory {
     ).reverse();
     const last = rows.at(-1)?.[1] as string | undefined;
     if (compareResourceVersions(last ?? kept.resumeFrom.position, position) > 0) return undefined;
-    // A list begins no earlier than watches may: what it found was not written to its end.
+    // A list begins no earlier than watches may: its changes were not written to their end.
     const listed = rows.findLast((row) => row[6] !== null)?.[1] as string | undefined;
     if (compareResourceVersions(listed ?? "", kept.resumeFrom.position) > 0) return undefined;
     if (this.#next < leadTo) return undefined;

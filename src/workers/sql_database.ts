@@ -17,7 +17,7 @@ export type SqlValue = ArrayBuffer | string | number | null;
 
 /**
  * An SQLite database that is written synchronously: `ctx.storage` of a Durable Object, or anything like it.
- * What is written within one turn of the event loop must be committed as a whole, or not at all.
+ * The writes of one turn of the event loop must be committed as a whole, or not at all.
  */
 export interface SqlStorage {
   readonly sql: SqlDatabase;
@@ -69,7 +69,7 @@ const TABLES = [
   )`,
 ];
 
-/** Reads a value of `state`; what is no JSON is none. */
+/** Reads a value of `state`; a text that is no JSON is none. */
 export function readState<V>(sql: SqlDatabase, name: string): V | undefined {
   const [row] = rowsOf(sql, "SELECT value FROM listwatch_state WHERE name = ?", name);
   try {

@@ -4,8 +4,8 @@ import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { callGuarded } from "../util/errors.ts";
 
 /**
- * The metrics of one queue; any Prometheus-like client has these. What they throw is dropped: it holds up no
- * item.
+ * The metrics of one queue; any Prometheus-like client has these. Errors that they throw are dropped: it
+ * holds up no item.
  *
  * Mirrors the metrics of client-go's `workqueue.MetricsProvider`.
  */

@@ -134,7 +134,7 @@ export class WorkQueue<T = string> {
     if (this.#processing.size === 0) this.#endDrains();
   }
 
-  /** Refuses new items from now on. What is in the queue is still handed out; a running drain ends. */
+  /** Refuses new items from now on. Queued items are still handed out; a running drain ends. */
   shutDown(): void {
     this.#stop();
     this.#endDrains();

@@ -16,7 +16,7 @@ export interface Connection {
   readonly name: string;
   readonly server: string;
   readonly context?: string;
-  /** The resources to reflect by default; those of any cluster if absent. */
+  /** The resources to reflect by default; the credentials of any cluster if absent. */
   readonly defaultNames?: readonly string[];
   /** The way to the API server without the kubeconfig's credentials; absent if there is none over https. */
   readonly anonymous?: Pick<RestConfig, "server" | "fetch">;

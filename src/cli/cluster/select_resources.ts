@@ -157,7 +157,7 @@ export function clientOptions(
 ): Pick<ResourceOptions<KubernetesObject>, "namespace" | "namespaces" | "drop"> & {
   readonly keep: "everything";
 } {
-  // Readers receive what the server has, less what is dropped.
+  // Readers receive the server's objects, less the dropped fields.
   const all = { keep: "everything", drop } as const;
   if (!resource.namespaced || namespace === undefined) return all;
   return typeof namespace === "string"

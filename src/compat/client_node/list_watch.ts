@@ -138,8 +138,8 @@ export class ListWatch<T extends ClientNodeObject>
   }
 
   /**
-   * Stops it. No callback is called any more; what it holds stays
-   * readable. Resolves when nothing is left running.
+   * Stops it. No callback is called any more; the stored objects stay readable. Resolves when nothing is left
+   * running.
    */
   async stop(): Promise<void> {
     const run = this.#run;

@@ -44,7 +44,7 @@ export interface ClientNodeObject {
   };
 }
 
-/** Receives the object that changed. Its result is ignored; what it throws or rejects with is logged. */
+/** Receives the object that changed. Its result is ignored; its errors and rejections are logged. */
 // deno-lint-ignore no-explicit-any -- client-node's callbacks may be async: any result fits
 export type ObjectCallback<T extends ClientNodeObject> = (object: T) => any;
 
@@ -75,7 +75,7 @@ export interface ClientNodeInformer<T extends ClientNodeObject> {
   off(verb: ERROR | CONNECT, callback: ErrorCallback): void;
   /** Starts it; does nothing while it runs. */
   start(): Promise<void>;
-  /** Stops it; what it holds can still be read. */
+  /** Stops it; the stored objects can still be read. */
   stop(): Promise<void>;
 }
 

@@ -68,7 +68,7 @@ let onDefaultCluster: K8sFunction | undefined;
 
 /**
  * Selects objects of a class, to watch them, with the signature of kubernetes-fluent-client's `K8s`. It
- * connects as kubectl does: by `KUBECONFIG`, `~/.kube/config`, or the service account of its pod. What
+ * connects as kubectl does: by `KUBECONFIG`, `~/.kube/config`, or the service account of its pod. Code that
  * changes or reads objects (`Apply`, `Get`, ...) stays with kubernetes-fluent-client.
  *
  * @throws {TypeError} No kind is known for the class: {@linkcode RegisterKind} says it.
@@ -225,8 +225,8 @@ export interface RegisteredKind {
 const registered = new Map<string, RegisteredKind>();
 
 /**
- * Says which kind the classes of a name are, for your own resources. What was registered
- * with kubernetes-fluent-client is not known here: register it with both.
+ * Says which kind the classes of a name are, for your own resources. Kinds registered with
+ * kubernetes-fluent-client are not known here: register yours with both.
  *
  * @throws {TypeError} The name is registered already, or known as that of another kind.
  *

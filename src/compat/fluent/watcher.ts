@@ -9,8 +9,8 @@ import { itemExponentialFailureRateLimiter, type RateLimiter } from "../../workq
 import { GuardedEmitter } from "../../node/guarded_emitter.ts";
 
 /**
- * The callback of a watcher: called for one change at a time, and awaited. What it throws or rejects with is
- * reported as `data_error`, and it is called again for the object as it is then.
+ * The callback of a watcher: called for one change at a time, and awaited. Errors that it throws or rejects
+ * with are reported as `data_error`, and it is called again for the object's state then.
  */
 export type WatchAction<K> = (update: K, phase: WatchPhase) => Promise<void> | void;
 
@@ -218,8 +218,8 @@ export class Watcher<K extends object> implements AsyncDisposable {
 }
 
 /**
- * The names of the events: the values of upstream's enum `WatchEvent`, which can be used as well. Those that
- * a watcher here has no reason for are never emitted; they are marked.
+ * The names of the events: the values of upstream's enum `WatchEvent`, which can be used as well. Events for
+ * which a watcher here has no reason are never emitted; they are marked.
  */
 export const WatcherEvent = {
   /** A watch is open; with its path. */
@@ -258,7 +258,7 @@ export const WatcherEvent = {
 export type WatcherEvent = (typeof WatcherEvent)[keyof typeof WatcherEvent];
 
 /**
- * Node's event emitter, in which a listener that throws ends nothing: what it throws is logged.
+ * Node's event emitter, in which a listener that throws ends nothing: errors that it throws are logged.
  *
  * @example
  * ```ts
@@ -347,7 +347,7 @@ export class Deliveries<K> {
     for (;;) {
       const [change, ...rest] = this.#waiting.get(key) ?? [];
       if (change === undefined || this.#timers.has(key)) return;
-      // Out of the list while it runs: what comes meanwhile is merged with what was not handed over yet.
+      // Out of the list while it runs: changes that come meanwhile are merged with waiting ones.
       this.#set(key, rest);
       try {
         await call(change.object, change.phase);

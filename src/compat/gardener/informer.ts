@@ -65,7 +65,7 @@ export class Informer<T extends KubernetesObject = KubernetesObject> extends Gua
     return this.shared.lastSyncResourceVersion();
   }
 
-  /** Calls `listener` for changes from now on; what it throws is logged, and the others are called. */
+  /** Calls `listener` for changes from now on; its errors are logged, and the others are called. */
   override on(event: "add" | "delete", listener: (object: T) => unknown): this;
   override on(event: "update", listener: (object: T, oldObject: T) => unknown): this;
   override on(event: string, listener: (...objects: T[]) => unknown): this {
@@ -78,7 +78,7 @@ export class Informer<T extends KubernetesObject = KubernetesObject> extends Gua
     this.shared.start(AbortSignal.any([this.#ended.signal, ...signals]));
   }
 
-  /** Stops it. What it holds stays readable. */
+  /** Stops it. The stored objects stay readable. */
   abort(): void {
     this.#ended.abort();
   }

@@ -1,6 +1,6 @@
 /**
- * The content of one resource: what its informer holds, what it held before, what has happened since, its
- * versions, and how fresh it is.
+ * The content of one resource: the objects of its informer, earlier states, the changes since, its versions,
+ * and how fresh it is.
  */
 
 import { compareResourceVersions, type KubernetesObject, layoutOf } from "../../meta/object.ts";
@@ -238,7 +238,7 @@ export class ContentFreshness {
     return stale.length === 0 || staleIfError ? stale : notFresh(resource, stale);
   }
 
-  /** Waits until the content is as fresh as the servers are now; those of which it cannot be proven. */
+  /** Waits until the content is as fresh as the servers are now; those that cannot be proven fresh. */
   async #stale(
     wait: VersionWaitOptions,
     { name, staleIfError }: { readonly name: string; readonly staleIfError: boolean },

@@ -190,10 +190,10 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   /**
-   * Whether the log was at a resourceVersion: a reader at it has seen what comes before it, and nothing of
-   * what comes after. Each version of one server is such a place. A merged version may come from another
-   * copy, in which the events of the sources came in another order: it must be between the position after one
-   * entry and the position before the next one, for each source.
+   * Whether the log was at a resourceVersion: a reader at it has seen everything before it, and nothing after
+   * it. Each version of one server is such a place. A merged version may come from another copy, in which the
+   * events of the sources came in another order: it must be between the position after one entry and the
+   * position before the next one, for each source.
    *
    * @param oldest The position before the first entry.
    */
@@ -317,7 +317,7 @@ export class EventLog<T extends KubernetesObject> {
     if (!isLate && this.#waiters.waiting.size > 0) this.#waiters.moved();
   }
 
-  /** Everything up to a resourceVersion is there: what came since and is not placed yet is one step. */
+  /** Everything up to a resourceVersion is there: the changes since that have no place yet are one step. */
   #bookmark(resourceVersion: string, byState = false): void {
     const before = this.resourceVersion;
     const isLate = !this.#advance(resourceVersion, byState);
@@ -336,8 +336,9 @@ export class EventLog<T extends KubernetesObject> {
 
   #replaced(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
     if (this.#unplaced.length > 0) this.#place({ isLate: true });
-    // A server that went back in time: there is no way from what watches have seen to what is there, as the
-    // same resourceVersion may mean another state. They receive what came before, and have to list again.
+    // A server that went back in time: watches cannot go from the states that they have seen to the present
+    // one, as the same resourceVersion may mean another state. They receive what came before, and have to
+    // list again.
     const isNewHistory = compareResourceVersions(resourceVersion, this.resourceVersion) < 0;
     const after = this.#follower?.interrupted(isNewHistory);
     for (const change of changes) this.#note(change);

@@ -66,8 +66,8 @@ const LARGE_MS = 60_000;
  * the content.
  *
  * All resources of a cluster share one counter, so that a quiet resource is rarely at the server's version.
- * What is missing then is not an event but the proof that there is none. Small resources get it by a list of
- * versions that equals the content; others by a short second watch, up to its bookmark, which takes 1 to 2 s.
+ * Then no event is missing, but the proof that there is none. Small resources get it by a list of versions
+ * that equals the content; others by a short second watch, up to its bookmark, which takes 1 to 2 s.
  *
  * While no read waits, it asks nothing and no timer runs.
  */

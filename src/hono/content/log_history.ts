@@ -15,7 +15,7 @@ export interface LogEntry<T> {
   readonly oldObject: Held<T> | undefined;
   /**
    * In the entries of a relist, and of a change whose object's version is not the position: the position
-   * before it. What happened in between is not known, and a reader in the middle has no position.
+   * before it. The changes in between are not known, and a reader in the middle has no position.
    */
   readonly gapAfter: string | undefined;
   /** Whether the object's version says something about the position; else a bookmark has to follow it. */
@@ -102,7 +102,7 @@ export interface LogHistory {
     position: string,
     options: { readonly capacity: number; readonly held: (key: string) => Held<T> | undefined },
   ): KeptLog<T> | undefined;
-  /** A new history begins: what came before leads nowhere. */
+  /** A new history begins: earlier entries lead nowhere. */
   begin(start: LogStart): void;
   append<T>(sequence: number, entry: KeptEntry<T>): void;
   /** After a relist, watches may not start before it. */

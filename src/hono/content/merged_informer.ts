@@ -43,8 +43,8 @@ export interface MergedInformerOptions {
  * either.
  *
  * Each of them runs and stops by itself, has its own store, and should have the same indices. The read API
- * has one log over all, whose versions are merged ones: docs/scale.md says what they mean. What is read of it
- * is kept while something observes it, as a read API does.
+ * has one log over all, whose versions are merged ones: docs/scale.md says what they mean. Its content is
+ * kept while something observes it, as a read API does.
  *
  * @throws {TypeError} There are no sources, two of one name, or more than 999; a cluster's name is no label.
  *

@@ -71,8 +71,8 @@ function seconds(ms: number): string {
 
 /**
  * 200 `ok` while every informer has synced and has recent news of its server; otherwise 503, with those that
- * fail. With `?verbose` all are named. Names are only for users that may read them. What is not ready is
- * served nevertheless.
+ * fail. With `?verbose` all are named. Names are only for users that may read them. Resources that are not
+ * ready are served nevertheless.
  */
 export function ready(
   checks: readonly Check[],

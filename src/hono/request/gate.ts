@@ -66,9 +66,9 @@ export type Authenticate = (c: Context) => UserInfo | undefined | Promise<UserIn
 
 /**
  * Decides on one request. Only `true` lets it through. `false`, a text that says why, and any other answer
- * with 403. What it throws, or not answering within `hookTimeoutMs`, is answered with 500, and a
- * `StatusError` of 429 as that; nothing is served. An open watch for which a hook is called again stays open
- * at a 429, and the hook is called once more after 5 s.
+ * with 403. If it throws, or does not answer within `hookTimeoutMs`, the answer is 500, or 429 for a
+ * `StatusError` of 429; nothing is served. An open watch for which a hook is called again stays open at a
+ * 429, and the hook is called once more after 5 s.
  *
  * {@linkcode allowNamespaces} and {@linkcode subjectAccessReview} make such hooks.
  */

@@ -96,10 +96,10 @@ const SWEEP_MS = 1_000;
 const MOST_BUFFERED = 1 / 4;
 
 /**
- * Counts the readers, and the bytes that are held for them: what waits to be read, what they have sent, and
- * what it takes to make an answer. There is one limit for all of it. When it is spent, what is kept for the
- * next readers is dropped; then the client for which most is held loses its largest answers, until there is
- * room. So a client that reads takes no harm from those that do not.
+ * Counts the readers, and the bytes that are held for them: unread output, request bodies, and the memory to
+ * make an answer. There is one limit for all of it. When it is spent, what is kept for the next readers is
+ * dropped; then the client for which most is held loses its largest answers, until there is room. So a client
+ * that reads takes no harm from those that do not.
  */
 export class Readers {
   readonly #maxBytes: number;

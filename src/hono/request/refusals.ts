@@ -15,7 +15,7 @@ export function tooManyRequests(): Status {
   return newStatus(429, "TooManyRequests", message, { retryAfterSeconds: 1 });
 }
 
-/** 500: what an answer is made of cannot be read, or a defect. What the error says may not be for readers. */
+/** 500: what an answer is made of cannot be read, or a defect. Readers do not get the error's text. */
 export function failed(): Status {
   const message = "Internal error occurred: the cache cannot read what it needs to answer; its log says why";
   return newStatus(500, "InternalError", message);

@@ -222,7 +222,7 @@ const ENTRY_BYTES = 250;
 /**
  * Keeps what follows the objects of all contents: while windows show it, and for a while after it was last
  * read. The least recently used is dropped for the sake of readers when all bytes are spent. It needs no
- * timer: what is unused is dropped at the next request, whatever that is for.
+ * timer: unused rows are dropped at the next request, whatever that is for.
  */
 export class KeptFollowers implements Keeper {
   readonly #readers: Readers;

@@ -151,8 +151,8 @@ const HIGHEST = 0xffff;
  * The text of one value: two of them compare, character by character, as people expect of the values.
  * Numbers, quantities (`100m` before `2Gi`) and booleans come before times, and these before texts; texts
  * compare without regard to upper and lower case, and numbers in them by their value (`web-2` before
- * `web-10`). What has no value comes last in both directions. None is the beginning of another one, so that
- * texts of several keys may follow each other.
+ * `web-10`). Objects without a value come last in both directions. None is the beginning of another one, so
+ * that texts of several keys may follow each other.
  * @param order.isText Values are texts, "10" as well: names.
  */
 export function sortText(

@@ -70,7 +70,7 @@ const MOST_FIRST = 2_000;
 // Few enough to be sorted in one step.
 const RUN = 256;
 
-/** The selected objects of one content in one order; those of equal values in the order of their keys. */
+/** The selected objects of one content in one order; objects of equal values in the order of their keys. */
 export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T>> {
   readonly #spec: OrderSpec;
   /** The place of each object, by its key: the text that it is sorted by, then its key. */

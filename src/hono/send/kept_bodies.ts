@@ -401,7 +401,7 @@ interface ListHead {
   readonly bytes: Bytes;
 }
 
-/** Reads a list from its beginning: a head, and a body. What it makes is counted as work for its reader. */
+/** Reads a list from its beginning: a head, and a body. New bytes count as work for its reader. */
 export interface BodyReader {
   /** The whole list in a buffer of its own, if it is made at once and has at most so many bytes. */
   whole(most: number): Bytes | undefined;

@@ -233,7 +233,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     return newStalledError("watch", this.#request.settings.writeTimeoutMs);
   }
 
-  /** The reader reads nothing, or too little. What waits is dropped, too. */
+  /** The reader reads nothing, or too little. Waiting pieces are dropped, too. */
   #disconnect(reason: Error): void {
     if (!this.#isOpen) return;
     this.onGone();
@@ -337,7 +337,7 @@ class Outlet implements SinkUser {
     else if (this.#queuedBytes === 0) this.#closeStream();
   }
 
-  /** Breaks the response off; what waits is dropped. */
+  /** Breaks the response off; waiting pieces are dropped. */
   error(reason: Error): void {
     this.#drop();
     if (this.#sink === undefined) this.#controller?.error(reason);

@@ -299,7 +299,7 @@ function wantsTunnel(c: Context): boolean {
 }
 
 /**
- * The decoded segments of a path that means the same to every server; `undefined` for another one. What is
+ * The decoded segments of a path that means the same to every server; `undefined` for another one. The path
  * below `proxy` is for the server behind it.
  */
 function plainSegments(path: string): string[] | undefined {

@@ -207,7 +207,7 @@ export class SnapshotKeeper<T> {
   #timer: TimerHandle;
   #saving: Promise<void> | undefined;
   #isStopped = false;
-  /** The stop does not wait for the last save any more: what is not saved yet never is. */
+  /** The stop does not wait for the last save any more: unsaved changes never will be. */
   #isGivenUp = false;
   readonly #retryDelay = new Backoff({ durationMs: FIRST_RETRY_MS, factor: 2, capMs: LAST_RETRY_MS });
   /** No save before this time, after one that failed. */
@@ -273,7 +273,7 @@ export class SnapshotKeeper<T> {
     else this.#schedule(this.#options.intervalMs);
   }
 
-  /** Notes where the watch is. What it brings late does not move the store's version. */
+  /** Notes where the watch is. Its late events do not move the store's version. */
   #follow(event: StoreEvent<Held<T>>): void {
     const reached = this.#context.store.held.lastStoreSyncResourceVersion();
     if (event.type === "bookmark" && event.byState) this.#watchedVersion ??= this.#reached;

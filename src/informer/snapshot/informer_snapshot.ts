@@ -31,9 +31,9 @@ import { ANSWER_MS, changesSince, ClusterCheck, currentVersion, inTime, TOO_SLOW
 /** Options of a snapshot, whatever it is stored in. All may be left out. */
 export interface SnapshotOptions {
   /**
-   * How long changes are gathered before they are saved, in milliseconds; 1,000 by default. What happens in
-   * the last such time before a crash is not saved, and comes again by the watch. Not for a storage that
-   * saves in the turn.
+   * How long changes are gathered before they are saved, in milliseconds; 1,000 by default. Changes in the
+   * last such time before a crash are not saved, and come again by the watch. Not for a storage that saves in
+   * the turn.
    */
   readonly intervalMs?: number;
   /**
@@ -291,7 +291,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
 
   entered(phase: ReflectorPhase): void {
     this.#isWatching = phase === "watching";
-    // When the next watch opens, what was listed may be on its way to the store.
+    // When the next watch opens, listed objects may be on their way to the store.
     if (phase === "listing" || phase === "streaming") this.#needsList = true;
     this.#followed();
   }

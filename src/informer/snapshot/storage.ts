@@ -143,8 +143,8 @@ export function versionOf(version: SavedVersion): SavedVersion {
  */
 export interface SnapshotStorage {
   /**
-   * The snapshot, or `undefined` if there is none. Called once, before anything is saved; what is saved later
-   * is of this identity.
+   * The snapshot, or `undefined` if there is none. Called once, before anything is saved; later saves are of
+   * this identity.
    * @param signal The informer no longer waits: it has stopped, or the load takes too long. Nothing is saved
    * before the load has settled, so a storage that may wait for long should then reject.
    * @throws {SnapshotRefusedError} The stored content cannot be used. The informer reports that, lists,

@@ -65,7 +65,7 @@ export function explainingProxy(fetch: FetchFunction, { origin, user }: Proxy): 
         code !== undefined && { code },
       );
     }
-    // A tunnel carries what the server answers, anything else what the proxy does.
+    // A tunnel carries the server's answers, anything else the proxy's.
     if (response.status !== 407 || url.startsWith("https:")) return response;
     await response.body?.cancel();
     throw refused();

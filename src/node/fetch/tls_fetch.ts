@@ -109,7 +109,7 @@ function lateNodeFetch(make: (module: typeof import("./node_fetch.ts")) => Fetch
 /**
  * Makes a `fetch` that presents the client certificate of two files. They are read again about once a minute,
  * and after a 401 response, upon which the request is sent once more if they hold another certificate. A new
- * certificate opens new connections; what is open stays. Files that do not match, as in the middle of a
+ * certificate opens new connections; open connections stay. Files that do not match, as in the middle of a
  * rotation, change nothing.
  *
  * @param tls With the certificate that was read first.

@@ -38,8 +38,8 @@ export interface RestConfigOptions {
   /** The context; the current one by default. */
   readonly context?: string;
   /**
-   * Environment variables; those of the process by default. A cluster without `proxy-url` is reached through
-   * the proxy of `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` excepts it.
+   * Environment variables; the process's own by default. A cluster without `proxy-url` is reached through the
+   * proxy of `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` excepts it.
    */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Decides when a token is read or requested again. */

@@ -91,7 +91,7 @@ const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /** Options of {@linkcode inClusterConfig}. */
 export interface InClusterOptions {
-  /** Environment variables; those of the process by default. */
+  /** Environment variables; the process's own by default. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /**
    * The folder of the service account's files; `/var/run/secrets/kubernetes.io/serviceaccount` by default.
@@ -155,7 +155,7 @@ export async function inClusterConfig(options: InClusterOptions = {}): Promise<R
 export interface LoadKubeconfigOptions {
   /** The only file to read; it must exist. By default the files in `KUBECONFIG`, or `~/.kube/config`. */
   readonly path?: string;
-  /** Environment variables; those of the process by default. */
+  /** Environment variables; the process's own by default. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 

@@ -3,8 +3,7 @@ import { freeBytes } from "../../util/bytes.ts";
 import { laterTurn } from "../../util/clock.ts";
 import { type ByteSink, type PushedBody, pushedBodyOf } from "../../protocol/server_sockets.ts";
 
-// The most bytes that are handed to a socket at a time: a client reads slowly if it takes them only just
-// within the time limit.
+// The most bytes that are handed to a socket at a time: a slow client must take them within the time limit.
 const MOST_PIECE = 256 * 1024;
 // Shorter pieces are left to the garbage collector.
 const LEAST_OWNED = 16 * 1024;

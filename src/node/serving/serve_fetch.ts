@@ -52,7 +52,7 @@ export interface ServedFetch {
   /** Resolves when the server has stopped. */
   readonly finished: Promise<void>;
   /**
-   * Stops to listen, and closes each connection after the answer to its present request. Those that take
+   * Stops to listen, and closes each connection after the answer to its present request. Answers that take
    * longer than `graceMs` (0 by default) are cut off. Resolves when it has stopped.
    */
   stop(graceMs?: number): Promise<void>;

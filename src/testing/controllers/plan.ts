@@ -13,7 +13,7 @@ type TimedEvent =
   | { readonly kind: "kill"; readonly copy: number; readonly forMs: number; readonly lagMs: number }
   /** Nothing of a copy runs. */
   | { readonly kind: "freeze"; readonly copy: number; readonly forMs: number }
-  /** The watches of a copy are late; `isLost`: what is late never comes, and the server has forgotten it. */
+  /** The watches of a copy are late; `isLost`: late events never come, and the server has forgotten them. */
   | { readonly kind: "delay events"; readonly copy: number; readonly forMs: number; readonly isLost: boolean }
   /** The server forgets its history: watches from before end with 410. */
   | { readonly kind: "compact" }

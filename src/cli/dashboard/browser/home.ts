@@ -217,7 +217,7 @@ export class Home {
   }
 }
 
-/** The resources that have a tile: what is cached decides. */
+/** The resources that have a tile: the cached resources decide. */
 function tilesOf(resources: readonly ResourceState[]): readonly ResourceState[] {
   const rank = ({ name }: ResourceState) => {
     const at = FIRST.indexOf(name);

@@ -245,7 +245,7 @@ export class ObjectView {
       await navigator.clipboard.writeText(this.#text);
       setText(button, "Copied");
     } catch {
-      // Over http no page may write to the clipboard: what is selected can be copied by hand.
+      // Over http no page may write to the clipboard: the selected text can be copied by hand.
       getSelection()?.selectAllChildren(byId("object-text"));
       setText(button, "Selected");
     }
