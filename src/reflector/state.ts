@@ -11,7 +11,7 @@
  *            +----------------> watch <------------+                    | back off, then start
  *                               |   ^                                   |
  *          ended cleanly, 429,  |   |                                   |
- *          server is away       +---+ ----------------------------------+
+ *          away, or Retry-After +---+ ----------------------------------+
  *                                     expired, broken, refused
  * ```
  *

@@ -112,6 +112,14 @@ function isRetriable(error: unknown): boolean {
   return networkErrorOf(error) !== undefined || isTooManyRequests(error);
 }
 
+/** The server names a time. */
+function isAskedToWait(error: unknown): boolean {
+  return statusErrorOf(error)?.retryAfterMs !== undefined;
+}
+
+/** So many tries of an outage, a watch is requested again after a `Retry-After`, as by client-go. */
+const MOST_TRIES = 10;
+
 function afterStream(
   state: ReflectorState,
   outcome: Extract<Outcome, { of: "stream" }>,
@@ -148,7 +156,7 @@ function afterStream(
     // At once the first time; a server that refuses the most recent data as well is given time.
     return state.isResourceVersionUnavailable ? next : go(next.state, { do: "stream" });
   }
-  if (statusErrorOf(error)?.retryAfterMs !== undefined) return refused(state, error, nowMs);
+  if (isAskedToWait(error)) return refused(state, error, nowMs);
   // The answer is no stream at all: a list on one line, a page of a proxy, nothing.
   if (isBrokenFrame(error) || error instanceof VeryShortWatchError) {
     return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "list");
@@ -161,8 +169,8 @@ function refused(state: ReflectorState, error: unknown, nowMs: number): Transiti
   const trial = afterRefused(state.trial, nowMs, errorMessage(error));
   const next = { ...state, trial };
   if (trial.suspicion === undefined) return go(next, { do: "backOff", then: "stream" });
-  const isAskedToWait = statusErrorOf(error)?.retryAfterMs !== undefined || isTooManyRequests(error);
-  return go(next, isAskedToWait ? { do: "backOff", then: "list" } : { do: "list" });
+  const waits = isAskedToWait(error) || isTooManyRequests(error);
+  return go(next, waits ? { do: "backOff", then: "list" } : { do: "list" });
 }
 
 /**
@@ -287,8 +295,10 @@ function endOf(
 
 export function afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number): Transition {
   if ("refused" in end) {
-    if (isRetriable(end.refused)) return go(state, { do: "backOff", then: "watch" });
-    return go(state, { do: "backOff", then: "start", error: toError(end.refused) });
+    const { refused: error } = end;
+    const waits = isAskedToWait(error) && !isUnavailable(error) && state.failures.attempt < MOST_TRIES;
+    if (waits || isRetriable(error)) return go(state, { do: "backOff", then: "watch" });
+    return go(state, { do: "backOff", then: "start", error: toError(error) });
   }
   if ("relist" in end) return begin(state, nowMs);
   if ("isShort" in end) {

@@ -29,6 +29,8 @@ const busy = new StatusError(newStatus(503, "ServiceUnavailable", "busy"), { ret
 const forbidden = new StatusError(newStatus(403, "Forbidden", "pods is forbidden"));
 const invalid = new StatusError(newStatus(422, "Invalid", "sendInitialEvents is forbidden"));
 const internal = new StatusError(newStatus(500, "InternalError", "etcdserver: leader changed"));
+const notReady = new StatusError(newStatus(503, "ServiceUnavailable", "HTTP paths are not installed"));
+const internalLater = new StatusError(newStatus(500, "InternalError", "try again"), { retryAfterMs: 1_000 });
 const refused = new NetworkError("ConnectionRefused", "connection refused");
 const unreachable = new NetworkError("Unreachable", "the network failed");
 const broken = new Error("it broke");
@@ -52,6 +54,11 @@ const trial = fresh.trial;
 const at10: ReflectorState = { ...fresh, position: { ...fresh.position, resourceVersion: "10" } };
 const unavailable: ReflectorState = { ...at10, isResourceVersionUnavailable: true };
 const attempt = { resourceVersion: "10", limit: 0 };
+
+/** After so many tries of an outage. */
+function failing(tries: number): ReflectorState {
+  return { ...at10, failures: { ...at10.failures, attempt: tries } };
+}
 
 function restored(needsList: boolean, useWatchList = true): ReflectorState {
   const incident: Incident = { of: "restored", resourceVersion: "10", savedAtMs: 0, needsList };
@@ -429,6 +436,34 @@ const rows: readonly Row[] = [
     state: at10,
     outcome: { of: "watch", error: tooMany },
     step: { do: "backOff", then: "watch" },
+  },
+  ...[busy, internalLater].map((error) => ({
+    name:
+      `a watch that is refused with a Retry-After is requested again then, without a list: ${error.message}`,
+    state: failing(9),
+    outcome: { of: "watch", error } as const,
+    step: { do: "backOff", then: "watch" } as const,
+  })),
+  {
+    name: "a watch that is refused with a Retry-After after ten tries ends the cycle, with a report",
+    state: failing(10),
+    outcome: { of: "watch", error: busy },
+    step: { do: "backOff", then: "start" },
+    report: busy,
+  },
+  {
+    name: "a watch that is refused with 503 and no Retry-After ends the cycle, with a report",
+    state: at10,
+    outcome: { of: "watch", error: notReady },
+    step: { do: "backOff", then: "start" },
+    report: notReady,
+  },
+  {
+    name: "a watch from a version that the server has not reached ends the cycle, also with a Retry-After",
+    state: at10,
+    outcome: { of: "watch", error: tooLarge },
+    step: { do: "backOff", then: "start" },
+    report: tooLarge,
   },
   {
     name: "a watch that is refused with 410 ends the cycle, with a report",
