@@ -222,8 +222,10 @@ export class EventRecorder {
     if (series.count > 1 && count === 1) await this.#send(series);
   }
 
-  #dropped({ event }: Series, why: string): void {
-    const { reason, regarding } = event;
+  #dropped(series: Series, why: string): void {
+    const { reason, regarding } = series.event;
+    // As the warning says: the end of the series is no other try.
+    series.written = series.count;
     this.#logger.warn(
       `Cannot write the event ${reason} about ${regarding.kind} ${regarding.name}: ${why}; it is dropped`,
     );

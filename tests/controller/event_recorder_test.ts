@@ -117,6 +117,75 @@ describe("ObjectEvents", () => {
     assert.deepEqual(rig.lines, []);
   });
 
+  it("are counted on the server, too, where the second one came before the answer to the first one was lost", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    rig.server.intercept(async (request, next) => {
+      await next(request);
+      events.normal("Painted", "red");
+      throw new TypeError("connection reset");
+    }, { times: 1, match: ({ method }) => method === "POST" });
+    events.normal("Painted", "red");
+    await rig.clock.advance(20_000);
+    assert.deepEqual(stored().map(({ series }) => series?.count), [2]);
+    assert.deepEqual(rig.lines, []);
+  });
+
+  it("are tried twelve times, also where the server is busy, and then dropped", async () => {
+    for (const code of [429, 503]) {
+      const { rig, events } = await startRecording();
+      await using _ = rig;
+      let tries = 0;
+      const match = ({ method }: { readonly method: string }) => method === "POST" && ++tries > 0;
+      rig.server.intercept(answerStatus(code), { match });
+      events.normal("Painted", "red");
+      await rig.clock.advance(109_000);
+      assert.deepEqual([tries, rig.lines], [11, []], String(code));
+      await rig.clock.advance(600_000);
+      assert.equal(tries, 12);
+      assert.match(
+        rig.lines.join("\n"),
+        /^warn Cannot write the event Painted about Widget a: .*it is dropped$/,
+      );
+    }
+  });
+
+  it("are written again once there is another one of a series that was dropped", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    const restore = rig.server.intercept(answerStatus(403), { match: ({ method }) => method === "POST" });
+    events.normal("Painted", "red");
+    await rig.clock.advance(60_000);
+    restore();
+    events.normal("Painted", "red");
+    await rig.clock.advance(1_000);
+    assert.deepEqual(stored().map(({ series }) => series?.count), [2]);
+  });
+
+  it("have the reason for an action where none is given", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    events.normal("Painted", "red");
+    events.normal("Sold", "red", { action: "Sell" });
+    await rig.clock.advance(1_000);
+    const actions = stored().map((event) => (event as { readonly action?: string }).action);
+    assert.deepEqual(actions.sort(), ["Painted", "Sell"]);
+  });
+
+  it("are not written again at the half hour where the server knows all of them", async () => {
+    const { rig, events } = await startRecording();
+    await using _ = rig;
+    await rig.clock.advance(29 * 60_000);
+    for (let i = 0; i < 2; i++) {
+      events.normal("Painted", "red");
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(1_000);
+    }
+    assert.deepEqual(writesOf(rig), ["POST", "PATCH"]);
+    await rig.clock.advance(5 * 60_000);
+    assert.deepEqual(writesOf(rig), ["POST", "PATCH"]);
+  });
+
   it("are tried again while the server is away, and dropped with a line when it refuses them", async () => {
     const { rig, events, stored } = await startRecording();
     await using _ = rig;
@@ -219,6 +288,10 @@ describe("ObjectEvents", () => {
     const stopped = rig.manager.stop();
     await rig.clock.advance(5_000);
     await stopped;
+    const writes = rig.writes().length;
+    events.normal("Sold", "red");
+    await rig.clock.advance(60_000);
+    assert.equal(rig.writes().length, writes);
     rig.server.close();
     await rig.clock.advance(0);
     assert.equal(rig.clock.pendingTimers, 0);
