@@ -112,12 +112,12 @@ function isRetriable(error: unknown): boolean {
   return networkErrorOf(error) !== undefined || isTooManyRequests(error);
 }
 
-/** The server names a time. */
+/** Whether the server names the time of the next try. */
 function isAskedToWait(error: unknown): boolean {
   return statusErrorOf(error)?.retryAfterMs !== undefined;
 }
 
-/** So many tries of an outage, a watch is requested again after a `Retry-After`, as by client-go. */
+/** The tries of an outage in which a watch is requested again after a `Retry-After`; client-go's limit. */
 const MOST_TRIES = 10;
 
 function afterStream(
