@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { nextTurn } from "../../src/util/clock.ts";
 import { type KubernetesObject, SharedIndexInformer, StatusError } from "@listwatch/cache";
-import { newStatus } from "@listwatch/cache/client";
+import { DecodeError, newStatus } from "@listwatch/cache/client";
 import { newInformerSnapshot } from "@listwatch/cache/informer";
 import { pod } from "@listwatch/cache/testing";
 import { Disk, Machine } from "./snapshot_rig.ts";
@@ -595,6 +595,39 @@ describe("SharedIndexInformer with a snapshot", () => {
     });
     await machine.clock.advance(60_000);
     assert.deepEqual(machine.requests(), ["watch 2", "list 2", "watch 2"]);
+    assert.equal(informer.hasSynced(), true);
+  });
+
+  it("is listed where the question which cluster it is has no answer at first, and then another cluster's", async () => {
+    const silence = () => new Promise<string>(() => {});
+    const loginPage = () => Promise.reject(new DecodeError("the answer is not JSON: it is HTML"));
+    for (const first of [silence, loginPage]) {
+      await using machine = new Machine();
+      machine.create("a");
+      await (await machine.start({ clusterUid: () => Promise.resolve("one") })).stop();
+      machine.create("b");
+      machine.requests();
+      let tries = 0;
+      const clusterUid = () => ++tries === 1 ? first() : Promise.resolve("another");
+      const { informer, firstSynced } = await machine.start({ clusterUid });
+      await machine.clock.advance(30_500);
+      assert.equal(firstSynced(), "replaced at 3: ");
+      assert.match(informer.status().snapshot?.refusal ?? "", /another cluster responds at the address/);
+      assert.equal(informer.status().snapshot?.clusterUnknown, undefined);
+    }
+  });
+
+  it("is listed where the question which cluster it is has no answer, however often it is sent", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start({ clusterUid: () => Promise.resolve("one") })).stop();
+    machine.requests();
+    const { informer } = await machine.start({ clusterUid: () => new Promise(() => {}) });
+    await machine.clock.advance(35_000);
+    assert.deepEqual([machine.requests()[0], informer.isRestored()], ["version", true]);
+    assert.equal(informer.status().snapshot?.clusterUnknown, "no answer within 30000 ms");
+    await machine.clock.advance(200_000);
+    assert.equal(machine.requests().filter((line) => line.startsWith("list")).length, 1);
     assert.equal(informer.hasSynced(), true);
   });
 

@@ -66,6 +66,14 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/informer/snapshot_restart_test.ts",
   },
   {
+    name: "snapshot: a question which cluster it is that has no answer is not asked again",
+    file: "src/informer/snapshot/progress.ts",
+    within: "isUndecided",
+    find: "!this.#isRefused;",
+    replace: "this.#unknown === undefined;",
+    test: "tests/informer/snapshot_restart_test.ts",
+  },
+  {
     name: "snapshot: a watch confirms it before it is known which cluster sends that",
     file: "src/informer/snapshot/informer_snapshot.ts",
     find: "if (!byList && this.#cluster.isUndecided) {",

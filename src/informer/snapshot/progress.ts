@@ -3,7 +3,7 @@
 import { type KubernetesObject, layoutOf, metaNamespaceKey, resourceVersionOf } from "../../meta/object.ts";
 import type { ListOptions, ListPage, WatchStream } from "../../meta/list_watch.ts";
 import type { ListWatchContext } from "../../text/object_text_reader.ts";
-import { isTooManyRequests, StatusError, statusErrorOf } from "../../meta/status.ts";
+import { StatusError, statusErrorOf } from "../../meta/status.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
@@ -112,6 +112,9 @@ export async function changesSince(
   return undefined;
 }
 
+/** The refusals that say nothing about the next question: of credentials, in time, of too many requests. */
+const PASSING: ReadonlySet<number> = new Set([401, 408, 429]);
+
 /** Compares the cluster of a content with the one that responds. */
 export class ClusterCheck {
   readonly #source: Pick<ListerWatcher<unknown>, "clusterUid">;
@@ -121,6 +124,8 @@ export class ClusterCheck {
   /** The uid of the cluster that responds, or why it cannot be read. */
   #uid: string | undefined;
   #unknown: string | undefined;
+  /** Whether the server refuses to say it, as it will the next time. */
+  #isRefused = false;
 
   constructor({ source, clock }: { readonly source: ListerWatcher<unknown>; readonly clock: Clock }) {
     this.#source = source;
@@ -145,7 +150,7 @@ export class ClusterCheck {
   /** Whether the uid is not known, and may be known later. */
   get isUndecided(): boolean {
     return this.#source.clusterUid !== undefined && this.#savedUid !== undefined && this.#uid === undefined &&
-      this.#unknown === undefined;
+      !this.#isRefused;
   }
 
   /**
@@ -175,9 +180,9 @@ export class ClusterCheck {
       this.#unknown = undefined;
     } catch (error) {
       const { httpStatus = 0 } = statusErrorOf(error) ?? {};
-      const isForGood = error === TOO_SLOW || error instanceof DecodeError ||
-        (httpStatus >= 400 && httpStatus < 500 && !isTooManyRequests(error));
-      if (!isForGood) throw error;
+      this.#isRefused = httpStatus >= 400 && httpStatus < 500 && !PASSING.has(httpStatus);
+      // A server, or a proxy, that has no answer to this question may have one to others.
+      if (!this.#isRefused && error !== TOO_SLOW && !(error instanceof DecodeError)) throw error;
       this.#unknown = errorMessage(error);
     }
   }

@@ -231,8 +231,9 @@ export interface SnapshotStatus {
   /** The uid of the cluster's namespace `kube-system`, once it was read. It is saved. */
   readonly clusterUid?: string;
   /**
-   * Why the uid cannot be read, if so: it may be forbidden. Then another cluster that responds at the same
-   * address is detected by its resource versions only, and not if they have passed those of the snapshot.
+   * Why the uid was not read, if so. Where the server refuses to say it, such as by 403, another cluster that
+   * responds at the same address is detected by its resource versions only, and not if they have passed those
+   * of the snapshot. The question is sent again if it had no answer, and after some tries all is listed.
    */
   readonly clusterUnknown?: string;
   /** The version of the content that was saved last, or loaded. */
