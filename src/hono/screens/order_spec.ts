@@ -206,7 +206,7 @@ function naturalText(text: string): string {
     while (at < lower.length && !isDigit(lower, at)) at++;
     result += lower.slice(start, at);
     if (at === lower.length) break;
-    while (isDigit(lower, at + 1) && lower.charCodeAt(at) === ZERO) at++;
+    while (lower.charCodeAt(at) === ZERO) at++;
     const digits = at;
     while (isDigit(lower, at)) at++;
     result += `0${String.fromCharCode(at - digits)}${lower.slice(digits, at)}`;

@@ -110,7 +110,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T
       const object = held === undefined ? undefined : this.selected(key, held);
       const place = this.#placeFor(key, object);
       const now = this.#placeOf(key);
-      if (now !== undefined && now !== place) values.set(now, undefined);
+      if (now !== undefined) values.set(now, undefined);
       if (place !== undefined) values.set(place, held);
     }
     return new RowsState(changed(this.blocks, values), resourceVersion);

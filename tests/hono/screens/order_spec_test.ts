@@ -117,6 +117,29 @@ describe("orderSpecOf", () => {
     assert.ok(count("b") < count("a", "b"));
   });
 
+  it("is by the least, the greatest and the sum of numbers and times, where there are some", () => {
+    const of = (sortBy: string) => {
+      const { textOf } = specOf(sortBy);
+      return (...values: unknown[]) => textOf({ status: { values } } as unknown as KubernetesObject);
+    };
+    const [min, max, sum] = ["min", "max", "sum"].map((type) => of(`${type}(status.values[])`));
+    const [early, late] = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"];
+    assert.ok(max(late, early) > max(early) && min(late, early) < min(late), "times");
+    assert.ok(max(1, 2e301) > max(1) && min(-2e301, 1) < min(1), "numbers that no sum has");
+    assert.equal(sum(2e301, 1), sum(1));
+    assert.ok(sum() > sum(0), "a sum of nothing is last");
+  });
+
+  it("takes names for texts, also those of a column", () => {
+    const text = sortText("1e3", { isDescending: false, isText: true });
+    for (const field of ["name", "namespace", "uid"]) {
+      const object = { metadata: { [field]: "1e3" } };
+      assert.equal(specOf(`metadata.${field}`).textOf(object), text, field);
+    }
+    assert.equal(specOf("column(Name)").textOf({ metadata: { name: "1e3" } }), text);
+    assert.notEqual(specOf("spec.nodeName").textOf({ spec: { nodeName: "1e3" } } as KubernetesObject), text);
+  });
+
   it("reads all of an object where one of its columns does not say what it reads", () => {
     const query = parseScreenQuery(new URLSearchParams({ sortBy: "column(Name),spec.nodeName" }), {
       verb: "list",

@@ -47,6 +47,12 @@ describe("sortText", () => {
     assert.equal(text("ya"), text("yb"));
   });
 
+  it("orders the first two characters that there are, with which texts are ended", () => {
+    const values = ["a", "a\u0000", "a\u0000b", "a\u0001", "a\u0001a", "a\u0002"];
+    assert.deepEqual(sorted(values.toReversed()), values);
+    assert.deepEqual(sorted(values, true), values.toReversed());
+  });
+
   it("takes names for texts, numbers in them as well", () => {
     assert.deepEqual(sorted(["1e3", "web", "20", "3"], false, true), ["1e3", "3", "20", "web"]);
   });

@@ -49,6 +49,16 @@ describe("readApi, lists with sortBy", () => {
     assert.deepEqual(await order("status.nothing"), ["blog/web-1", "shop/web-10", "shop/web-2"]);
   });
 
+  it("are of all their keys, where others have the first ones of them", async () => {
+    const { api } = apiOf([1, 2, 3].map((i) => pod(`a/${i}`, i, { phase: "Running" })));
+    for (
+      const [sortBy, expected] of [["", "123"], [",metadata.name:desc", "321"], [",metadata.name", "123"]]
+    ) {
+      const list = await get(api, `${PODS}?sortBy=status.phase${sortBy}`);
+      assert.equal(list.items.map(({ metadata }: Json) => metadata.name).join(""), expected, sortBy);
+    }
+  });
+
   it("have the rows of a namespace and of selectors only, and say how many there are", async () => {
     assert.deepEqual(
       names(await get(api, "/api/v1/namespaces/shop/pods?sortBy=metadata.name")),
@@ -67,6 +77,10 @@ describe("readApi, lists with sortBy", () => {
     assert.deepEqual([names(around), around.window], [["blog/web-1", "shop/web-2"], { total: 3, offset: 0 }]);
     const last = await get(api, `${PODS}?sortBy=metadata.name&around=shop/web-10&limit=2`);
     assert.deepEqual([names(last), last.window], [["shop/web-2", "shop/web-10"], { total: 3, offset: 1 }]);
+    for (const limit of ["", "&limit=0"]) {
+      const all = await get(api, `${PODS}?sortBy=metadata.name&around=shop/web-10${limit}`);
+      assert.deepEqual([names(all).length, all.window], [3, { total: 3, offset: 0 }], limit);
+    }
     const status = await get(api, `${PODS}?sortBy=metadata.name&around=shop/none&limit=2`, { status: 404 });
     assert.match(status.message, /^around: "shop\/none" is none of the objects that are selected$/);
     assert.deepEqual(names(await get(api, `${PODS}?sortBy=metadata.name&offset=99`)), []);

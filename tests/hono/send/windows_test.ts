@@ -408,6 +408,33 @@ describe("readApi, windows", () => {
     await screen.cancel();
   });
 
+  it("are of values that differ in their letters or types only, and of none where there are objects", async () => {
+    const values = ["Up", "up", 1, "1", true, "true", { a: 1 }, { b: 1 }, undefined];
+    const { api } = apiOf(values.map((value, i) => pod(`a/${i}`, i + 1, { value })));
+    const { items } = await get(api, `${PODS}?groupBy=status.value`);
+    assert.deepEqual(
+      items.map((item: Json) => JSON.stringify(item)).sort(),
+      [...values.slice(0, 6).map((value) => [value, 1]), [null, 3]].map(([value, count]) =>
+        JSON.stringify({ group: { "status.value": value }, count })
+      ).sort(),
+    );
+  });
+
+  it("count what a restored server has, and what comes after it", async () => {
+    const { api, informer } = apiOf([pod("a/1", 1, { phase: "Up" }), pod("a/2", 2, { phase: "Up" })]);
+    const counts = async () => {
+      const { items } = await get(api, `${PODS}?groupBy=status.phase`);
+      return Object.fromEntries(items.map(({ group, count }: Json) => [group["status.phase"], count]));
+    };
+    assert.deepEqual(await counts(), { Up: 2 });
+    informer.relist([pod("a/1", 1, { phase: "Up" })], 10);
+    assert.deepEqual(await counts(), { Up: 1 });
+    informer.put(pod("a/2", 11, { phase: "Up" }));
+    assert.deepEqual(await counts(), { Up: 2 });
+    informer.put(pod("a/3", 12, { phase: "Up" }));
+    assert.deepEqual(await counts(), { Up: 3 });
+  });
+
   it("count an object with many values of several fields in a hundred groups", async () => {
     const values = Array.from({ length: 30 }, (_, i) => i);
     const { api, informer } = apiOf([pod("a/1", 1, { a: values, b: values, c: values })]);
