@@ -284,4 +284,25 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
     replace: "value",
     test: "tests/hono/send/windows_test.ts",
   },
+  {
+    name: "windows: what is in the next block counts as removed",
+    file: "src/hono/screens/row_changes.ts",
+    find: "if (now === undefined) { while",
+    replace: "{ while",
+    test: "tests/hono/screens/row_changes_test.ts",
+  },
+  {
+    name: "orders: a list whose rows have not changed has the version of an earlier one",
+    file: "src/hono/screens/row_changes.ts",
+    find: "this.#blocks === blocks && this.resourceVersion === resourceVersion",
+    replace: "this.#blocks === blocks",
+    test: "tests/hono/screens/sorted_page_test.ts",
+  },
+  {
+    name: "groups: what was counted of another history stays",
+    file: "src/hono/screens/followed_objects.ts",
+    find: "this.#next < tail || this.#rewrites !== rewrites",
+    replace: "this.#next < tail",
+    test: "tests/hono/send/windows_test.ts",
+  },
 ];

@@ -209,12 +209,10 @@ function changesByPlace(before: readonly WindowRow[], after: readonly WindowRow[
     rows.splice(from, 1);
     let to = 0;
     for (let i = 0; i < rows.length; i++) {
-      const other = placeAfter.get(rows[i])!;
-      if (settled.has(other) && other < place) to = i + 1;
+      if (placeAfter.get(rows[i])! < place) to = i + 1;
     }
     rows.splice(to, 0, id);
-    settled.add(place);
-    if (from !== to) changes.push({ op: "move", from, to });
+    changes.push({ op: "move", from, to });
   }
   const known = new Map(before.map(({ id, json }) => [id, json]));
   for (const [at, row] of after.entries()) {

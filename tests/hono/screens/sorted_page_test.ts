@@ -70,6 +70,15 @@ describe("readApi, lists with sortBy", () => {
     assert.equal(list.metadata.remainingItemCount, 1);
   });
 
+  it("have the version of now, also where none of their rows has changed", async () => {
+    const { api, informer } = apiOf([1, 2].map((i) => object(`a/${i}`, i, { labels: { app: "web" } })));
+    const path = `${PODS}?sortBy=metadata.name&labelSelector=app%3Dweb`;
+    assert.equal((await get(api, path)).metadata.resourceVersion, "1000");
+    informer.put(object("a/3", 1_001, { labels: { app: "db" } }));
+    const { metadata, items } = await get(api, path);
+    assert.deepEqual([metadata.resourceVersion, items.length], ["1001", 2]);
+  });
+
   it("begin at an offset, or around an object", async () => {
     const page = await get(api, `${PODS}?sortBy=metadata.name&offset=1&limit=1`);
     assert.deepEqual([names(page), page.window], [["shop/web-2"], { total: 3, offset: 1 }]);
