@@ -20,7 +20,13 @@ const customResources = [
 ];
 
 /** Starts a program whose reconciles of `a` hand out their recorder. */
-async function startRecording(): Promise<{ rig: Rig; events: ObjectEvents; stored: () => readonly Event[] }> {
+async function startRecording(): Promise<{
+  readonly rig: Rig;
+  readonly events: ObjectEvents;
+  /** The recorder of the reconcile that was last. */
+  readonly latest: () => ObjectEvents;
+  readonly stored: () => readonly Event[];
+}> {
   const clock = new FakeClock(Date.UTC(2026, 0, 1));
   const server = new InMemoryApiServer({ clock, customResources });
   let events: ObjectEvents | undefined;
@@ -36,7 +42,7 @@ async function startRecording(): Promise<{ rig: Rig; events: ObjectEvents; store
   );
   server.create(WIDGETS, widget("a", "red"));
   await clock.advance(1_000);
-  return { rig, events: events!, stored: () => server.list<Event>(EVENTS).items };
+  return { rig, events: events!, latest: () => events!, stored: () => server.list<Event>(EVENTS).items };
 }
 
 const writesOf = (rig: Rig) => rig.writes().map((line) => line.split(" ")[0]);
@@ -85,9 +91,28 @@ describe("ObjectEvents", () => {
     events.warning("Painted", "");
     events.normal("Sold", "");
     events.normal("Painted", "", { action: "Spray" });
-    events.normal("Painted", "", { related: { metadata: { name: "b", uid: "u-b" } } });
+    for (const [name, uid] of [["b", "u-b"], ["b", "u-c"], ["c", "u-c"]]) {
+      events.normal("Painted", "", { related: { metadata: { name, uid } } });
+    }
     await rig.clock.advance(1_000);
-    assert.equal(stored().length, 5);
+    assert.equal(stored().length, 7);
+  });
+
+  it("are one series of all versions of an object, and others of another object", async () => {
+    const { rig, events, latest, stored } = await startRecording();
+    await using _ = rig;
+    events.normal("Painted", "red");
+    rig.server.patch(WIDGETS, "shop/a", { spec: { color: "blue" } });
+    await rig.clock.advance(1_000);
+    assert.notEqual(latest(), events);
+    latest().normal("Painted", "blue");
+    await rig.clock.advance(1_000);
+    assert.deepEqual(stored().map(({ series }) => series?.count), [2]);
+    rig.server.create(WIDGETS, widget("b", "red"));
+    await rig.clock.advance(1_000);
+    latest().normal("Painted", "red");
+    await rig.clock.advance(1_000);
+    assert.deepEqual(stored().map(({ series }) => series?.count).sort(), [2, undefined]);
   });
 
   it("are written again when the server has forgotten the series", async () => {

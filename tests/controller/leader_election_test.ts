@@ -20,6 +20,8 @@ class Candidate {
   readonly computer: Computer;
   readonly elector: LeaderElector;
   readonly #stop = new CountingSignal();
+  /** The warnings that it has logged. */
+  readonly warnings: string[] = [];
   leadership: Leadership | undefined;
   readonly ended: Promise<void>;
 
@@ -36,7 +38,7 @@ class Candidate {
       identity: computer.name,
       clock: computer,
       random: computer.random,
-      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      logger: { debug() {}, info() {}, warn: (line) => void this.warnings.push(line), error() {} },
     });
     this.ended = this.#run();
   }
@@ -178,6 +180,33 @@ describe("LeaderElector.acquire", () => {
       assert.equal(clock.pendingTimers, 0);
       election.add("b");
       await until(() => leaders().includes("b"), 1_000);
+    });
+  }
+
+  for (const before of ["there is none", "it is free"]) {
+    it(`says nothing of a lease that another process takes first, and leaves it, where ${before}`, async () => {
+      await using election = newElection();
+      const { clock, server } = election;
+      const of = (holderIdentity: string) =>
+        ({
+          metadata: { name: "controller", namespace: "default" },
+          spec: { holderIdentity, leaseDurationSeconds: 60 },
+        }) as Lease;
+      if (before === "it is free") server.create(LEASES, of(""));
+      server.intercept((request, next) => {
+        if (before === "it is free") server.patch(LEASES, "default/controller", { spec: of("x").spec });
+        else server.create(LEASES, of("x"));
+        return next(request);
+      }, { times: 1, match: ({ method }) => method === "POST" || method === "PUT" });
+      const a = election.add("a");
+      await clock.advance(100);
+      assert.equal(server.get<Lease>(LEASES, "default/controller")!.spec!.holderIdentity, "x");
+      assert.deepEqual(a.warnings, []);
+      const count = server.requests.length;
+      a.stop();
+      await clock.advance(10_000);
+      await a.ended;
+      assert.equal(server.requests.length, count);
     });
   }
 
