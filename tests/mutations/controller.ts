@@ -236,7 +236,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/event_recorder_test.ts",
   },
   {
-    name: "events: what is related is told by its name alone",
+    name: "events: those about two related objects of one name are one series",
     file: "src/controller/event_recorder.ts",
     find: "related?.uid, related?.name",
     replace: "related?.name",

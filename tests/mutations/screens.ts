@@ -264,7 +264,7 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
     test: "tests/hono/send/windows_test.ts",
   },
   {
-    name: "groups: what is gone from an earlier history is taken from what comes",
+    name: "groups: what only an earlier history had is taken from what comes",
     file: "src/hono/screens/groups.ts",
     find: "    this.#shares.clear();\n",
     replace: "",
