@@ -157,7 +157,6 @@ export class LeaderElector {
    */
   async acquire(signal: AbortSignal): Promise<Leadership> {
     const { lease, retryMs, releaseOnStop } = this.#options;
-    this.#mayHold = false;
     const wakeup = { wake: () => {} };
     const watch = this.#watch(() => wakeup.wake());
     // A request to take the lease is awaited for a while: it may arrive after all that is sent later.
@@ -311,7 +310,7 @@ export class LeaderElector {
       },
       release: async () => {
         const wasLeading = this.isLeading && !lost.signal.aborted;
-        if (!lost.signal.aborted) lose("it was released");
+        lose("it was released");
         await ended;
         if (wasLeading && this.#options.releaseOnStop) await this.#release();
         this.#renewed = undefined;
@@ -326,9 +325,8 @@ export class LeaderElector {
   async #renewUntilLost(signal: AbortSignal, lose: (why: string) => void): Promise<void> {
     const { retryMs } = this.#options;
     // The deadline is held by a timer of its own, as a request may hang.
-    let timer = this.#clock.setTimeout(() => {}, 0);
+    let timer: TimerHandle;
     const watchDeadline = () => {
-      this.#clock.clearTimeout(timer);
       const leftMs = this.#options.renewDeadlineMs - ageMs(this.#renewed!, this.#clock);
       timer = this.#clock.setTimeout(() => {
         if (!this.isLeading) lose(this.#notRenewed());
@@ -339,8 +337,8 @@ export class LeaderElector {
     onAbort(signal, () => this.#clock.clearTimeout(timer));
     try {
       while (await sleepUnlessAborted(retryMs, { clock: this.#clock, signal })) {
-        if (await this.#tryOnce(signal)) watchDeadline();
-        else if (this.#observed !== undefined && this.holder !== this.identity) {
+        if (await this.#tryOnce(signal)) continue;
+        if (this.#observed !== undefined && this.holder !== this.identity) {
           return lose(`it is held by ${this.holder || "no process"}`);
         }
       }

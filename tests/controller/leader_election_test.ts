@@ -238,6 +238,81 @@ describe("LeaderElector.acquire", () => {
     assert.equal(holder(), "a");
   });
 
+  it("looks at a lease that others hold every two seconds and a random part of them more", async () => {
+    await using election = newElection();
+    const { clock, server, until, leaders } = election;
+    election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    const looks: number[] = [];
+    server.intercept((request, next) => {
+      looks.push(clock.now());
+      return next(request);
+    }, { match: ({ method, path }) => method === "GET" && path.endsWith("/leases/controller") });
+    election.add("b");
+    await clock.advance(60_000);
+    const pauses = looks.slice(1).map((at, i) => at - looks[i]);
+    assert.ok(pauses.length > 10 && Math.min(...pauses) >= 2_000 && Math.max(...pauses) < 4_500, `${pauses}`);
+    assert.ok(Math.max(...pauses) > 3_000, `${pauses}`);
+    const lists = server.requests.filter(({ path }) => path.endsWith("/leases")).map(({ query }) => query);
+    assert.ok(lists.length > 1);
+    const others = lists.filter(({ fieldSelector }) => fieldSelector !== "metadata.name=controller");
+    assert.deepEqual(others.length, 1, "one has made it");
+  });
+
+  for (const [what, seconds] of [["is deleted", 0], ["was released before the watch began", 1]] as const) {
+    it(`takes at once a lease that ${what}`, async () => {
+      await using election = newElection();
+      const { clock, server, until, leaders } = election;
+      const lease = (holderIdentity: string) => ({
+        metadata: { name: "controller", namespace: "default" },
+        spec: { holderIdentity, leaseDurationSeconds: 60 },
+      } as Lease);
+      server.create(LEASES, lease("x"));
+      if (seconds > 0) {
+        server.intercept(async (request, next) => {
+          await new Promise<void>((resolve) => clock.setTimeout(resolve, 1_000));
+          server.patch(LEASES, "default/controller", { spec: { holderIdentity: "" } });
+          return next(request);
+        }, { times: 1, match: ({ path }) => path.endsWith("/leases") });
+      }
+      election.add("a");
+      await clock.advance(1_000);
+      if (seconds === 0) {
+        assert.deepEqual(leaders(), []);
+        server.delete(LEASES, "default/controller");
+      }
+      await until(() => leaders().includes("a"), 200);
+    });
+  }
+
+  it("continues with the lease of a process of its name that was there before it", async () => {
+    await using election = newElection();
+    const { server, until, leaders } = election;
+    const acquireTime = "2025-12-31T00:00:00.000000Z";
+    server.create(LEASES, {
+      metadata: { name: "controller", namespace: "default" },
+      spec: { holderIdentity: "a", leaseDurationSeconds: 60, acquireTime, leaseTransitions: 4 },
+    } as Lease);
+    election.add("a");
+    await until(() => leaders().includes("a"), 1_000);
+    const { spec } = server.get<Lease>(LEASES, "default/controller")!;
+    assert.deepEqual([spec?.acquireTime, spec?.leaseTransitions], [acquireTime, 4]);
+  });
+
+  it("tries again where no answer comes to the taking of a lease", async () => {
+    await using election = newElection();
+    const { server, until, leaders } = election;
+    server.intercept(() => new Promise<Response>(() => {}), {
+      times: 1,
+      match: ({ method }) => method === "POST",
+    });
+    election.add("a", { leaseMs: 15_500 });
+    const ms = await until(() => leaders().includes("a"), 15_000);
+    assert.ok(ms >= 10_000, `${ms}`);
+    const { spec } = server.get<Lease>(LEASES, "default/controller")!;
+    assert.equal(spec?.leaseDurationSeconds, 16, "of seconds, no fewer");
+  });
+
   it("takes over within 20 s of a killed leader, not within the lease's duration", async () => {
     await using election = newElection();
     const { clock, until, leaders } = election;
@@ -334,6 +409,20 @@ describe("Leadership.check", () => {
     assert.deepEqual(leaders(), ["b"]);
   });
 
+  it("allows writes while others write to the Lease and leave its holder", async () => {
+    await using election = newElection();
+    const { clock, server, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    for (let i = 0; i < 20; i++) {
+      server.patch(LEASES, "default/controller", { metadata: { labels: { i: String(i) } } });
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(5_000);
+      assert.deepEqual(leaders(), ["a"]);
+    }
+    assert.deepEqual(a.warnings, []);
+  });
+
   it("makes the Lease again when it was deleted while it is held, as client-go does", async () => {
     await using election = newElection();
     election.add("a");
@@ -373,6 +462,7 @@ describe("Leadership.release", () => {
     await clock.advance(0);
     await a.ended;
     assert.equal(clock.pendingTimers, 0);
+    assert.equal(a.elector.isLeading, false);
   });
 
   it("leaves a lease to the process that has taken it meanwhile", async () => {
