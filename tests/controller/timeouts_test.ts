@@ -103,6 +103,7 @@ describe("defineController({ timeoutMs })", () => {
     rig.server.create(WIDGETS, widget("b", "red"));
     await rig.clock.advance(3_500);
     assert.deepEqual(ended.sort(), ["a", "b"]);
+    assert.equal(rig.server.requests.filter(({ path }) => path === "/api/v1").length, 1);
     assert.equal(rig.lines.filter((line) => line.startsWith("warn")).length, 1, rig.lines.join("\n"));
   });
 

@@ -158,7 +158,7 @@ describe("OwnWrites", () => {
   });
 });
 
-describe("CachedResource.waitFor", () => {
+describe("CachedResource", () => {
   /** A cache of ConfigMaps, of which there is one, and how many observe it. */
   async function startCache() {
     const clock = new FakeClock();
@@ -199,10 +199,27 @@ describe("CachedResource.waitFor", () => {
           { versions: new Map([["", version]]), deleted: new Map(deleted), unseen: 0, answered: 0 },
           { timeoutMs: 500, signal: signal.signal },
         ),
+      caughtUp: () => resource.caughtUp(clock.monotonicNow(), signal.signal),
       deleted: [["shop/m", uid]] as [string, string][],
       left: () => [clock.pendingTimers - before, signal.listeners, observers.size],
     };
   }
+
+  it("leaves no timer, listener or observer of a wait for what was written before a moment", async () => {
+    const cache = await startCache();
+    const before = cache.left();
+    cache.server.create("v1/services", { metadata: { name: "other", namespace: "shop" } });
+    let isCaughtUp = false;
+    const caughtUp = cache.caughtUp().then(() => isCaughtUp = true);
+    await cache.clock.advance(0);
+    assert.equal(isCaughtUp, false);
+    await cache.clock.advance(1_000);
+    assert.equal(await caughtUp, true);
+    assert.deepEqual(cache.left(), before);
+    const stopped = cache.running.stop();
+    await cache.clock.advance(1_000);
+    await stopped;
+  });
 
   it("leaves no timer, listener or observer, whether the cache has come to what was written or not", async () => {
     const cache = await startCache();

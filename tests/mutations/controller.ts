@@ -319,4 +319,18 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     replace: "lose(this.#notRenewed());",
     test: "tests/controller/leader_election_test.ts",
   },
+  {
+    name: "controller: a wait for what was written before leaves a listener",
+    file: "src/controller/cached_resource.ts",
+    find: "      proving.unlink();\n",
+    replace: "",
+    test: "tests/controller/waits_for_writes_test.ts",
+  },
+  {
+    name: "controller: a discovery is made again as one of those who wait for it gives up",
+    file: "src/controller/cached_resource.ts",
+    find: "if (!signal.aborted && this.#described === described)",
+    replace: "if (this.#described === described)",
+    test: "tests/controller/timeouts_test.ts",
+  },
 ];
