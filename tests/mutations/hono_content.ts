@@ -470,4 +470,18 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/hono/content/event_log_test.ts",
   },
+  {
+    name: "fresh reads: each look for proof leaves a listener",
+    file: "src/hono/content/fresh_reads.ts",
+    find: "      link.unlink();\n",
+    replace: "",
+    test: "tests/hono/content/fresh_reads_test.ts",
+  },
+  {
+    name: "fresh reads: each change that a proof waits for leaves a listener",
+    file: "src/hono/content/fresh_reads.ts",
+    find: "    changed.unlink();\n",
+    replace: "",
+    test: "tests/hono/content/fresh_reads_test.ts",
+  },
 ];

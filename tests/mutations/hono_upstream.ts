@@ -143,4 +143,25 @@ export const HONO_UPSTREAM_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/hono/upstream/open_api_test.ts",
   },
+  {
+    name: "pass-through: a request that failed leaves a listener",
+    file: "src/hono/upstream/pass_through.ts",
+    find: "      link.unlink();\n      if (c.req",
+    replace: "      if (c.req",
+    test: "tests/hono/upstream/pass_through_test.ts",
+  },
+  {
+    name: "pass-through: an answer without a body leaves a listener",
+    file: "src/hono/upstream/pass_through.ts",
+    find: "      link.unlink();\n      return problem",
+    replace: "      return problem",
+    test: "tests/hono/upstream/pass_through_test.ts",
+  },
+  {
+    name: "pass-through: a body that was read leaves a listener",
+    file: "src/hono/upstream/pass_through.ts",
+    find: "if (isBrokenOff) link.abort();\n        link.unlink();",
+    replace: "if (isBrokenOff) link.abort();",
+    test: "tests/hono/upstream/pass_through_test.ts",
+  },
 ];

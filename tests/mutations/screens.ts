@@ -77,7 +77,7 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
     name: "orders: a page of the past is one of the present",
     file: "src/hono/screens/orders.ts",
     find:
-      "if (now !== undefined && now !== place) values.set(now, undefined);\n      if (place !== undefined) values.set(place, held);",
+      "if (now !== undefined) values.set(now, undefined);\n      if (place !== undefined) values.set(place, held);",
     replace: "if (place !== undefined) values.set(place, held);",
     test: "tests/hono/screens/sorted_page_test.ts",
   },

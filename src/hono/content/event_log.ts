@@ -76,10 +76,8 @@ export class EventLog<T extends KubernetesObject> {
   #isClosed = false;
   /** Changes whose versions say nothing about the position: the next bookmark places them. */
   #unplaced: StoreChange<Held<T>>[] = [];
-  /** The position right before the oldest entry whose past is known. */
+  /** The position right before the oldest entry. */
   #base = "";
-  /** The oldest entry that states may be rolled back to. */
-  #historyFrom = 0;
   /** The position of the last late entry that was dropped. */
   #lastLateEvicted = "";
   #resumeFrom: LogStart = { position: "", sequence: 0 };
@@ -162,9 +160,9 @@ export class EventLog<T extends KubernetesObject> {
     return compareResourceVersions(position, this.#base) < 0 ? this.#base : position;
   }
 
-  /** The oldest state that the present one can be rolled back to. */
-  get oldestState(): { readonly resourceVersion: string; readonly sequence: number } {
-    return { resourceVersion: this.#base, sequence: this.#historyFrom };
+  /** The resourceVersion of the oldest state that the present one can be rolled back to. */
+  get oldestState(): string {
+    return this.#base;
   }
 
   /**
@@ -239,11 +237,10 @@ export class EventLog<T extends KubernetesObject> {
       this.#bytes -= evicted.bytes;
       if (evicted.views !== undefined) this.#follower?.forget(evicted);
       if (evicted.isLate) this.#lastLateEvicted = evicted.position;
-      if (window.tail > this.#historyFrom) this.#base = evicted.position;
+      this.#base = evicted.position;
     }
     if (window.tail === before) return;
     history?.evicted(window.tail);
-    if (this.#historyFrom < window.tail) this.#historyFrom = window.tail;
     if (this.#follower?.isSending) this.#follower.trimmed(window.tail);
   }
 
@@ -281,7 +278,6 @@ export class EventLog<T extends KubernetesObject> {
     this.#window.tail = tail;
     for (const entry of entries) this.#push(entry);
     this.#base = base;
-    this.#historyFrom = tail;
     this.#lastLateEvicted = lastLateEvicted;
     this.#resumeFrom = resumeFrom;
     this.trim();
@@ -378,7 +374,6 @@ export class EventLog<T extends KubernetesObject> {
     this.#moveTo(resourceVersion);
     this.#base = resourceVersion;
     this.#lastLateEvicted = "";
-    this.#historyFrom = this.head;
     this.#resumeFrom = { position: resourceVersion, sequence: this.head };
     this.#options.history?.begin(this.#resumeFrom);
     this.#keys?.restarted();

@@ -132,11 +132,11 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
   #firstAfter(resourceVersion: string): number | undefined {
     const { oldestState } = this.#log;
     const { resourceVersion: now, tail, entries } = this.#log.window;
-    if (compareResourceVersions(resourceVersion, oldestState.resourceVersion) < 0) return undefined;
+    if (compareResourceVersions(resourceVersion, oldestState) < 0) return undefined;
     if (compareResourceVersions(resourceVersion, now) > 0) return undefined;
-    if (!this.#log.isOnTheWay(resourceVersion, oldestState.resourceVersion)) return undefined;
+    if (!this.#log.isOnTheWay(resourceVersion, oldestState)) return undefined;
     if (this.#log.mayLackEvents(resourceVersion)) return undefined;
-    const first = this.#log.firstAfter(resourceVersion, oldestState.sequence);
+    const first = this.#log.firstAfter(resourceVersion);
     const next = entries.at(first - tail);
     if (next !== undefined && monotonicNow(this.#clock) - next.atMs >= PAST_MS) return undefined;
     const gapAfter = next?.gapAfter;

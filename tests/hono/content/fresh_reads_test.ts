@@ -10,6 +10,7 @@ import { newStatus, StatusError } from "../../../src/meta/status.ts";
 import { newPartwiseWaiters } from "../../../src/meta/version_waiters.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { LogRecorder } from "../../log_recorder.ts";
+import { ListenerCensus } from "../../simulation/listener_census.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -274,6 +275,30 @@ describe("FreshReads.reaches", () => {
     assert.deepEqual(world.proofs, [{ after: "11", through: "20", byState: true }]);
     assert.equal(world.asked.length, 1);
     assert.deepEqual([world.clock.pendingTimers, world.observers], [0, 0]);
+  });
+
+  it("leaves no listener on its signals, however many proofs and changes there are", async () => {
+    const census = new ListenerCensus();
+    const world = new World();
+    for (let i = 0; i < 20; i++) {
+      const version = String(1_000 + i);
+      world.version = version;
+      world.items = [object("web", version)];
+      const reached = world.reads.reaches(version, { timeoutMs: 5_000 });
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await world.clock.advance(50);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      for (let k = 0; k < 5; k++) {
+        await world.after(0, Promise.resolve(world.put("web", `${11 + 5 * i + k}`)));
+      }
+      assert.ok(census.most <= 4, `${census.most} listeners in look ${i}`);
+      world.put("web", version);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      assert.equal(await world.after(100, reached), true);
+    }
+    world.reads.close();
+    assert.equal(census.most, 0);
+    census.dispose();
   });
 
   it("takes a large resource for large for a minute: it proves by short watches, whose changes come first", async () => {

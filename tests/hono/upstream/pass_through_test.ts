@@ -7,6 +7,7 @@ import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { openWatches } from "../middlewares.ts";
 import { readApi } from "../read_api.ts";
+import { CountingSignal } from "../../counting_signal.ts";
 import { LogRecorder } from "../../log_recorder.ts";
 
 const SERVER = "https://api.example/prefix";
@@ -630,6 +631,27 @@ describe("readApi with passThrough", () => {
     await Promise.all([unread, ...streams].map(({ body }) => body.cancel()));
     assert.equal(openWatches(api), 0);
     assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("leaves no listener on the signal of a request, however it is answered", async () => {
+    const { api, upstream } = apiOf();
+    const answers: Upstream["answer"][] = [
+      () => Response.json({ kind: "Pong" }),
+      () => new Response(null, { status: 204 }),
+      () => new Response(null, { status: 302, headers: { Location: "https://other.example" } }),
+      () => Promise.reject(new TypeError("connection refused")),
+      () => new Response(new ReadableStream()),
+    ];
+    for (const [i, answer] of answers.entries()) {
+      upstream.answer = answer;
+      const counting = new CountingSignal();
+      const request = new Request(`http://localhost${LOG}`, { headers: READER });
+      Object.defineProperty(request, "signal", { value: counting.signal });
+      const response = await api.fetch(request);
+      if (answer === answers.at(-1)) await response.body!.cancel();
+      else await response.text();
+      assert.equal(counting.listeners, 0, `answer ${i}: ${response.status}`);
+    }
   });
 
   it("refuses a server to which tokens would not go safely", () => {
