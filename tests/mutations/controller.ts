@@ -327,7 +327,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/waits_for_writes_test.ts",
   },
   {
-    name: "controller: a discovery is made again as one of those who wait for it gives up",
+    name: "controller: a discovery is made again as one of its readers gives up",
     file: "src/controller/cached_resource.ts",
     find: "if (!signal.aborted && this.#described === described)",
     replace: "if (this.#described === described)",
