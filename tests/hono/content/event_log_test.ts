@@ -1,22 +1,81 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { EventLog } from "../../../src/hono/content/event_log.ts";
-import type { LogEntry, LogFollower } from "../../../src/hono/content/log_history.ts";
+import type {
+  KeptEntry,
+  KeptLog,
+  LogEntry,
+  LogFollower,
+  LogHistory,
+  LogStart,
+} from "../../../src/hono/content/log_history.ts";
 import { heldStoreOf } from "../../../src/store/holding.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 
-function newLog(informer: FakeInformer, { capacity = 100, capacityBytes = Infinity } = {}) {
+interface LogOptions {
+  readonly capacity?: number;
+  readonly capacityBytes?: number;
+  readonly history?: LogHistory;
+}
+
+function newLog(
+  informer: FakeInformer,
+  { capacity = 100, capacityBytes = Infinity, history }: LogOptions = {},
+) {
   const store = heldStoreOf<TestObject, FakeInformer["indexer"]>(informer.indexer) as never;
   return new EventLog<TestObject>(informer as never, store, {
     clock: new FakeClock(),
     capacity,
     capacityBytes,
+    history,
   });
 }
 
+/** A history in memory, which outlives its logs. */
+class MemoryHistory implements LogHistory {
+  #tail = 0;
+  #entries: KeptEntry<never>[] = [];
+  #base = "";
+  #lastLateEvicted = "";
+  #resumeFrom: LogStart | undefined;
+
+  restore<T>(): KeptLog<T> | undefined {
+    if (this.#resumeFrom === undefined) return undefined;
+    return {
+      tail: this.#tail,
+      entries: this.#entries as unknown as KeptEntry<T>[],
+      base: this.#base,
+      lastLateEvicted: this.#lastLateEvicted,
+      resumeFrom: this.#resumeFrom,
+    };
+  }
+
+  begin(start: LogStart): void {
+    [this.#tail, this.#entries, this.#base, this.#lastLateEvicted] = [start.sequence, [], start.position, ""];
+    this.#resumeFrom = start;
+  }
+
+  append<T>(sequence: number, entry: KeptEntry<T>): void {
+    assert.equal(sequence, this.#tail + this.#entries.length);
+    this.#entries.push(entry as unknown as KeptEntry<never>);
+  }
+
+  resumeFrom(start: LogStart): void {
+    this.#resumeFrom = start;
+  }
+
+  evicted(tail: number): void {
+    for (; this.#tail < tail; this.#tail++) {
+      const { position, isLate } = this.#entries.shift()!;
+      this.#base = position;
+      if (isLate) this.#lastLateEvicted = position;
+    }
+  }
+}
+
 /** A log at version 10, of an informer with one object. */
-function begun(options: { readonly capacity?: number; readonly capacityBytes?: number } = {}) {
+function begun(options: LogOptions = {}) {
   const informer = FakeInformer.with([object("shop/web-1", 5)], 10);
   return { informer, log: newLog(informer, options) };
 }
@@ -62,6 +121,83 @@ describe("EventLog.reaches", () => {
     informer.phase = "stopped";
     assert.equal(await newLog(informer).reaches("11", { timeoutMs: 60_000 }), false);
   });
+
+  it("says at once that a list has brought it", async () => {
+    const { informer, log } = begun();
+    const reached = log.reaches("20", { timeoutMs: 60_000 });
+    informer.relist([], 20);
+    assert.equal(await reached, true);
+  });
+});
+
+describe("EventLog.window", () => {
+  it("counts as rewritten what a list brings under versions that were reached before", () => {
+    const { informer, log } = begun();
+    const [first, second] = [object("shop/web-1", 5), object("shop/web-2", 11)];
+    informer.put(second);
+    assert.equal(log.window.rewrites, 0);
+    informer.relist([first, second, object("shop/web-3", 15)], 20);
+    assert.equal(log.window.rewrites, 0);
+    informer.relist([first, second, object("shop/web-4", 7)], 30);
+    assert.equal(log.window.rewrites, 1);
+  });
+});
+
+describe("EventLog, after another one with the same history", () => {
+  const steps: Readonly<Record<string, (informer: FakeInformer) => void>> = {
+    "events": (informer) => {
+      for (const version of [11, 12, 13]) informer.put(object("shop/web-2", version));
+    },
+    "late events, of which some were dropped": (informer) => {
+      informer.put(object("shop/web-2", 11));
+      for (const name of ["a", "b", "c", "d"]) informer.put(object(`shop/late-${name}`, 7));
+      informer.bookmark(15);
+    },
+    "a list": (informer) => {
+      informer.put(object("shop/web-2", 11));
+      informer.relist([object("shop/web-2", 11), object("shop/web-3", 18)], 20);
+      informer.put(object("shop/web-4", 21));
+    },
+    "a list of the same version": (informer) => {
+      informer.put(object("shop/web-2", 11));
+      informer.relist([object("shop/web-3", 9)], 11);
+    },
+    "a restored server": (informer) => {
+      for (const version of [11, 12, 13]) informer.put(object("shop/web-2", version));
+      informer.relist([object("shop/web-3", 3)], 4);
+      informer.put(object("shop/web-4", 6));
+    },
+  };
+  for (const [what, step] of Object.entries(steps)) {
+    it(`lets watches resume where the one before it did, after ${what}`, () => {
+      const history = new MemoryHistory();
+      const { informer, log } = begun({ capacity: 3, history });
+      step(informer);
+      log.close();
+      const before = answersOf(log);
+      assert.deepEqual(answersOf(newLog(informer, { capacity: 3, history })), before);
+    });
+  }
+
+  it("keeps no more bytes than it may", () => {
+    const history = new MemoryHistory();
+    const { informer, log } = begun({ history });
+    for (const version of [11, 12, 13]) informer.put(object("shop/web-2", version));
+    log.close();
+    const later = newLog(informer, { history, capacityBytes: 1 });
+    assert.deepEqual([later.window.tail, later.head, later.oldestState], [3, 3, "13"]);
+  });
+
+  /** Where a watch from each version resumes. */
+  function answersOf(log: EventLog<TestObject>) {
+    const versions = Array.from({ length: 26 }, (_, version) => String(version));
+    return {
+      version: log.resourceVersion,
+      resume: versions.map((version) => log.resume(version)),
+      oldest: [log.oldestResourceVersion, log.oldestState],
+      entries: [log.window.tail, log.head],
+    };
+  }
 });
 
 describe("EventLog.trim", () => {
