@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { Content } from "../../../src/hono/content/content.ts";
 import { EventLog } from "../../../src/hono/content/event_log.ts";
 import type {
   KeptEntry,
@@ -9,6 +10,7 @@ import type {
   LogHistory,
   LogStart,
 } from "../../../src/hono/content/log_history.ts";
+import { type KubernetesObject, resourceVersionOf } from "../../../src/meta/object.ts";
 import { heldStoreOf } from "../../../src/store/holding.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
@@ -106,6 +108,40 @@ describe("EventLog.resume", () => {
   });
 });
 
+describe("EventLog.resume, in the history of a restored server", () => {
+  it("refuses nothing for what an earlier history has dropped", () => {
+    const { informer, log } = begun({ capacity: 1 });
+    informer.put(object("shop/web-2", 11));
+    for (const name of ["late-1", "late-2"]) informer.put(object(`shop/${name}`, 7));
+    informer.relist([], 4);
+    informer.put(object("shop/web-3", 6));
+    assert.deepEqual([log.resume("3"), log.resume("4"), log.resume("6")], [
+      undefined,
+      log.head - 1,
+      log.head,
+    ]);
+  });
+});
+
+describe("EventLog.eventsThrough", () => {
+  it("comes to a version that was proven by state with the events up to it, and never goes back", () => {
+    const { informer, log } = begun();
+    informer.bookmark(20, { byState: true });
+    assert.deepEqual([log.resourceVersion, log.eventsThrough], ["20", "10"]);
+    assert.deepEqual(["10", "15", "20"].map((version) => log.mayLackEvents(version)), [false, true, false]);
+    informer.bookmark(20);
+    assert.deepEqual([log.eventsThrough, log.mayLackEvents("15")], ["20", false]);
+    informer.put(object("shop/late", 7));
+    assert.equal(log.eventsThrough, "20");
+  });
+
+  it("is followed by the last thousand versions that were proven by state", () => {
+    const { informer, log } = begun();
+    for (let version = 11; version <= 1_011; version++) informer.bookmark(version, { byState: true });
+    assert.deepEqual(["11", "12", "1010"].map((version) => log.mayLackEvents(version)), [true, false, false]);
+  });
+});
+
 describe("EventLog.firstAfter", () => {
   it("seeks from an entry on, if one is given", () => {
     const { informer, log } = begun();
@@ -141,6 +177,37 @@ describe("EventLog.window", () => {
     informer.relist([first, second, object("shop/web-4", 7)], 30);
     assert.equal(log.window.rewrites, 1);
   });
+
+  it("counts late events as rewritten, but for deletes, and deletes of what was not there", () => {
+    const { informer, log } = begun();
+    informer.put(object("shop/web-2", 11));
+    informer.put(object("shop/late", 7));
+    assert.equal(log.window.rewrites, 1);
+    informer.remove("shop/late", 8);
+    informer.remove("shop/web-2", 12);
+    assert.equal(log.window.rewrites, 1);
+    informer.remove("shop/none", 13);
+    assert.equal(log.window.rewrites, 2);
+  });
+
+  it("notes few keys, however many have changed since the content was read", () => {
+    const informer = FakeInformer.with([], 10);
+    const options = { clock: new FakeClock(), capacity: 100, capacityBytes: 1e9 };
+    const { log, states } = new Content<KubernetesObject>(informer, options);
+    for (const isRead of [false, true]) {
+      if (isRead) states.snapshot();
+      for (let i = 0; i < 5_000; i++) informer.put(object(`shop/web-${i}`, 11 + i + (isRead ? 5_000 : 0)));
+      assert.ok(log.changedKeys.size < 4_096, `${log.changedKeys.size}`);
+    }
+    const { length, key, object: objectAt } = states.snapshot();
+    assert.equal(length, 5_000);
+    for (let i = 0; i < length; i++) {
+      assert.equal(
+        resourceVersionOf(objectAt(i)),
+        informer.indexer.getByKey(key(i))!.metadata!.resourceVersion,
+      );
+    }
+  });
 });
 
 describe("EventLog, after another one with the same history", () => {
@@ -170,12 +237,14 @@ describe("EventLog, after another one with the same history", () => {
   };
   for (const [what, step] of Object.entries(steps)) {
     it(`lets watches resume where the one before it did, after ${what}`, () => {
-      const history = new MemoryHistory();
-      const { informer, log } = begun({ capacity: 3, history });
-      step(informer);
-      log.close();
-      const before = answersOf(log);
-      assert.deepEqual(answersOf(newLog(informer, { capacity: 3, history })), before);
+      for (const capacity of [3, 100]) {
+        const history = new MemoryHistory();
+        const { informer, log } = begun({ capacity, history });
+        step(informer);
+        log.close();
+        const before = answersOf(log);
+        assert.deepEqual(answersOf(newLog(informer, { capacity, history })), before, `of ${capacity}`);
+      }
     });
   }
 
