@@ -575,4 +575,11 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/hono/content/event_log_test.ts",
   },
+  {
+    name: "states: a block of which all objects went stays without any",
+    file: "src/hono/content/states.ts",
+    find: "if (keys.length > 0) blocks.push({ keys, values });",
+    replace: "blocks.push({ keys, values });",
+    test: "tests/hono/content/states_test.ts",
+  },
 ];

@@ -50,6 +50,19 @@ describe("withChanges", () => {
     assert.equal(readerOf(after).value(700), -700);
   });
 
+  it("has no block without values where all of one went", () => {
+    const keys = Array.from({ length: 5_000 }, (_, i) => String(i).padStart(4, "0"));
+    const before = blocksOf(keys, (key) => key);
+    for (const { keys: some } of before.blocks) {
+      const after = withChanges(before, some, () => undefined);
+      assert.equal(after.blocks.length, before.blocks.length - 1);
+      const left = keys.filter((key) => !some.includes(key));
+      assert.deepEqual(entriesOf(after), left.map((key) => [key, key]));
+      const back = withChanges(after, some, (key) => key);
+      assert.deepEqual(entriesOf(back), entriesOf(before));
+    }
+  });
+
   it("has few blocks after most values went", () => {
     const keys = Array.from({ length: 100_000 }, (_, i) => String(i).padStart(6, "0"));
     const before = blocksOf(keys, (key) => key);
