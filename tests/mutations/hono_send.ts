@@ -448,4 +448,25 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: "around(object, json)",
     test: "tests/hono/send/watch_test.ts",
   },
+  {
+    name: "read API: kept lists are dropped in the order in which they were made",
+    file: "src/hono/send/kept_bodies.ts",
+    find: "    this.kept.delete(body);\n    this.kept.add(body);\n    return body;",
+    replace: "    return body;",
+    test: "tests/hono/send/kept_lists_test.ts",
+  },
+  {
+    name: "read API: a list is dropped 10 s after it was made, however often it is requested",
+    file: "src/hono/send/kept_bodies.ts",
+    find: "    body.usedMs = monotonicNow(this.#options.clock);\n",
+    replace: "",
+    test: "tests/hono/send/kept_lists_test.ts",
+  },
+  {
+    name: "read API: lists that were dropped and read are held for ever",
+    file: "src/hono/send/kept_bodies.ts",
+    find: "    if (!of.isRead) this.#left.delete(of);\n",
+    replace: "",
+    test: "tests/hono/send/kept_lists_test.ts",
+  },
 ];

@@ -95,6 +95,7 @@ describe("readApi, the bodies of lists that change while readers read nothing of
     }));
     state.bodies.dropUnused();
     assert.equal(state.bodies.bytes, 0);
+    assert.equal(state.bodies.dropSome(), false, "nothing is left of them");
     assert.equal(state.readers.count, 0);
   });
 });
@@ -293,6 +294,25 @@ describe("readApi, the kept body of a list", () => {
     await bytesOf(api.request(PATH));
     assert.equal(reads.count, 2 * once);
     assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("is kept while it is requested every few seconds, and longer than those that are not", async () => {
+    const clock = new FakeClock();
+    const resources = [{ informer: FakeInformer.with(pods(30), 100_000), resource: "v1/pods" }];
+    const state = newReadApiState({ resources, allowAnonymous: true, clock });
+    const api = readApiOf(state);
+    const list = (app: number) => bytesOf(api.request(`${PATH}?labelSelector=app%3Dapp-${app}`));
+    await list(0);
+    const [first] = state.bodies.kept;
+    for (let i = 0; i < 4; i++) {
+      await clock.advance(6_000);
+      await list(0);
+    }
+    assert.deepEqual([...state.bodies.kept], [first]);
+    await list(1);
+    await list(0);
+    assert.ok(state.bodies.dropSome());
+    assert.deepEqual([...state.bodies.kept], [first]);
   });
 
   it("may be larger than the limit: then each reader gets one of its own, with the same bytes", async () => {
