@@ -141,6 +141,92 @@ describe("FanOut", () => {
   });
 });
 
+/** The watchers of a content, and watches that record what they are called for. */
+function newWatchers() {
+  const clock = new FakeClock();
+  const informer = FakeInformer.with([], 1_000);
+  const content = new Content<KubernetesObject>(informer, { clock, capacity: 100, capacityBytes: 1e6 });
+  const watchers = new Watchers(content, { clock, fanOut: new FanOut(clock), heartbeatMs: 60_000 });
+  const calls: string[] = [];
+  const watch = (name: string, how: Partial<LogReader> = {}): LogReader => {
+    const record = (what: string) => () => void calls.push(`${name} ${what}`);
+    return {
+      cursor: 0,
+      wantsHeartbeat: false,
+      endsAtRelist: false,
+      isQueued: false,
+      deliver: () => false,
+      heartbeat: record("beats"),
+      flush: record("flushes"),
+      cut: record("is cut"),
+      end: record("ends"),
+      ...how,
+    };
+  };
+  return { clock, informer, content, watchers, watch, called: () => calls.splice(0) };
+}
+
+describe("Watchers", () => {
+  it("give a heartbeat to each watch that wants it, at the same time, and leave no timer after the last", async () => {
+    const { clock, watchers, watch, called } = newWatchers();
+    const [a, b, c] = [true, false, true].map((wantsHeartbeat, i) => watch("abc"[i], { wantsHeartbeat }));
+    watchers.attach(a);
+    watchers.attach(b);
+    await clock.advance(30_000);
+    watchers.attach(c);
+    await clock.advance(30_000);
+    assert.deepEqual(called(), ["a beats", "c beats"]);
+    watchers.detach(a);
+    watchers.detach(a);
+    await clock.advance(60_000);
+    assert.deepEqual([called(), watchers.size], [["c beats"], 2]);
+    watchers.detach(c);
+    assert.equal(clock.pendingTimers, 0);
+    watchers.attach(a);
+    await clock.advance(60_000);
+    assert.deepEqual(called(), ["a beats"]);
+    watchers.detach(a);
+    watchers.detach(b);
+  });
+
+  it("call caches above at once at news of the API server, every five seconds at most", async () => {
+    const { clock, informer, watchers, watch, called } = newWatchers();
+    const strict = { wantsHeartbeat: true, endsAtRelist: true };
+    const all = [watch("cache", strict), watch("client", { wantsHeartbeat: true })];
+    for (const one of all) watchers.attach(one);
+    informer.bookmark(1_001);
+    informer.bookmark(1_002);
+    assert.deepEqual(called(), ["cache beats"]);
+    await clock.advance(4_999);
+    informer.bookmark(1_003);
+    assert.deepEqual(called(), []);
+    await clock.advance(1);
+    informer.bookmark(1_004);
+    assert.deepEqual(called(), ["cache beats"]);
+    for (const one of all) watchers.detach(one);
+  });
+
+  it("cut off what has not sent the entries that are dropped, and at a list what needs each event", () => {
+    const { content, informer, watchers, watch, called } = newWatchers();
+    const all = [watch("slow", { cursor: 4 }), watch("quick", { cursor: 5, endsAtRelist: true })];
+    for (const one of all) watchers.attach(one);
+    watchers.trimmed(5);
+    assert.deepEqual(called(), ["slow is cut"]);
+    informer.relist([], 1_001);
+    assert.deepEqual(called(), ["quick flushes", "quick is cut"]);
+    informer.relist([], 7); // a restored server
+    assert.deepEqual(called(), ["slow flushes", "quick flushes", "slow is cut", "quick is cut"]);
+    const leaving = watch("leaving", { flush: () => watchers.detach(leaving) });
+    watchers.attach(leaving);
+    informer.relist([], 3);
+    assert.deepEqual(called().filter((call) => call.startsWith("leaving")), []);
+    content.log.close();
+    assert.deepEqual(called(), ["slow ends", "quick ends"]);
+    watchers.attach(watch("late"));
+    assert.deepEqual([called(), watchers.size], [["late ends"], 2]);
+  });
+});
+
 describe("Watchers.detach", () => {
   it("leaves no timer for entries that gather, once the last watch has left", async () => {
     const clock = new FakeClock();
