@@ -46,6 +46,25 @@ for (const [queue, options] of Object.entries(queues)) {
       await rig.clock.advance(10_000);
       assert.deepEqual(recorder.take(), ["update a@1>1"]);
     });
+
+    it("are updates in a resync also where an index function refuses now what it has taken", async () => {
+      let refuses = false;
+      const indexers = {
+        byName: (object: KubernetesObject) => {
+          if (refuses) throw new Error("not now");
+          return [object.metadata?.name ?? ""];
+        },
+      };
+      await using rig = newRig({ ...options, resyncPeriodMs: 10_000, indexers });
+      rig.source.add(named("a"));
+      const { recorder } = rig.record();
+      await rig.start();
+      recorder.take();
+      refuses = true;
+      await rig.clock.advance(20_000);
+      assert.deepEqual(recorder.take(), ["update a@1>1", "update a@1>1"]);
+      assert.equal(rig.informer.status().quarantined, 0);
+    });
   });
 }
 
