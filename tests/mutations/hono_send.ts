@@ -525,4 +525,18 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/hono/send/fan_out_test.ts",
   },
+  {
+    name: "read API: a released list gives back a chunk that was not counted",
+    file: "src/hono/send/kept_bodies.ts",
+    find: "Math.min(this.chunkBytes, this.#bytes)",
+    replace: "this.chunkBytes",
+    test: "tests/hono/send/kept_lists_test.ts",
+  },
+  {
+    name: "fan-out: the chunks of a group without watches are kept up to the next pass",
+    file: "src/hono/send/watch_groups.ts",
+    find: "    this.used.delete(group);\n",
+    replace: "",
+    test: "tests/hono/send/fan_out_test.ts",
+  },
 ];

@@ -333,6 +333,30 @@ describe("readApi, the kept body of a list", () => {
     }
   });
 
+  it("gives back the bytes that it has and no more, whenever they are wanted for others", async () => {
+    const whole = textOf(await bytesOf(apiOf(pods(400)).api.request(PATH)));
+    for (const maxReaderBytes of [70_000, 140_000, 300_000, whole.length - 1, whole.length * 3]) {
+      for (let at = 0; at < 5; at++) {
+        const resources = [{ informer: FakeInformer.with(pods(400), 100_000), resource: "v1/pods" }];
+        const state = newReadApiState({ resources, allowAnonymous: true, maxReaderBytes });
+        const api = readApiOf(state);
+        const reader = (await api.request(PATH)).body!.getReader();
+        const decoder = new TextDecoder();
+        let text = "";
+        for (let i = 0;; i++) {
+          if (i === at) { while (state.bodies.dropSome()); }
+          assert.ok(state.bodies.bytes >= 0, `${state.bodies.bytes}`);
+          const { value, done } = await reader.read();
+          if (done) break;
+          text += decoder.decode(value, { stream: true });
+        }
+        assert.ok(text === whole);
+        while (state.bodies.dropSome());
+        assert.equal(state.bodies.bytes, 0);
+      }
+    }
+  });
+
   it("drops no order of a screen, which takes longer to make, where it fills what there is", async () => {
     const list = await bytesOf(apiOf(pods(4_000)).api.request(PATH));
     const resources = [{ informer: FakeInformer.with(pods(4_000), 100_000), resource: "v1/pods" }];
