@@ -13,9 +13,8 @@ import {
 } from "../../../src/hono/send/fan_out.ts";
 import { Content } from "../../../src/hono/content/content.ts";
 import { newObjectView } from "../../../src/hono/send/view_text.ts";
-import { newSelection } from "../../../src/hono/content/selection.ts";
-import { EntryViews } from "../../../src/hono/send/watch_groups.ts";
-import { WatchGroups } from "../../../src/hono/send/watch_groups.ts";
+import { newSelection, type Selection } from "../../../src/hono/content/selection.ts";
+import { EntryViews, WatchGroups } from "../../../src/hono/send/watch_groups.ts";
 import { parseLabelSelector } from "../../../src/meta/labels.ts";
 import { parseResource } from "../../../src/meta/resource.ts";
 import { ObjectHolding } from "../../../src/store/holding.ts";
@@ -547,6 +546,70 @@ describe("EventLog, its window,", () => {
     assert.deepEqual([await status(1_079), await status(1_085)], [410, undefined]);
     for (let version = 1_101; version <= 1_200; version++) informer.put(object("shop/b", version));
     assert.deepEqual([await status(1_149), await status(1_151)], [410, undefined]);
+  });
+});
+
+describe("WatchGroup", () => {
+  /** A group that sees ten entries, which are the ends of lists. */
+  function newGroup({ isLate = false, selection }: { isLate?: boolean; selection?: Selection } = {}) {
+    const entry = {
+      type: "BOOKMARK",
+      key: "",
+      position: "11",
+      isLate,
+      object: undefined,
+      oldObject: undefined,
+      gapAfter: undefined,
+      isPlaced: true,
+      bytes: 0,
+      atMs: 0,
+      views: undefined,
+    } as const;
+    const views = new EntryViews(new ObjectHolding(metaNamespaceKey));
+    const groups = new WatchGroups({
+      log: { window: { tail: 0, entries: { length: 10, at: () => entry } } },
+      ageMs: 0,
+    }, views);
+    const view = newObjectView({ ...parseResource("v1/pods"), kind: "Pod", namespaced: true });
+    const group = groups.join({ view, allowBookmarks: true, selection });
+    const at = (place: number, skipThrough = "") => group.chunk(place, { length: 10_000, skipThrough });
+    return { groups, group, at };
+  }
+
+  it("has one chunk for all at one place, for the last four places, up to the end of a pass", () => {
+    const { groups, at } = newGroup();
+    const chunks = [0, 1, 2, 3].map((place) => at(place));
+    assert.deepEqual([0, 1, 2, 3].map((place) => at(place) === chunks[place]), [true, true, true, true]);
+    at(4);
+    assert.deepEqual([3, 2, 1, 0].map((place) => at(place) === chunks[place]), [true, true, true, false]);
+    groups.clear();
+    assert.notEqual(at(3), chunks[3]);
+  });
+
+  it("has no chunk that takes a watch from the future back, to the end of a list that comes late", () => {
+    for (const isLate of [false, true]) {
+      const { bytes, resourceVersion, to } = newGroup({ isLate }).at(0, "20");
+      assert.deepEqual([bytes, resourceVersion, to], [undefined, "", 10], `${isLate}`);
+    }
+  });
+
+  it("ends a chunk where the selection has been work enough", () => {
+    const selection = { name: "costly", units: 10_000 } as Selection;
+    const { isFull, to } = newGroup({ selection }).at(0);
+    assert.deepEqual([isFull, to], [true, 2]);
+  });
+
+  it("has a bookmark of its own for each version, and for those with annotations", () => {
+    const { group } = newGroup();
+    const read = (...of: Parameters<typeof group.bookmark>) =>
+      JSON.parse(new TextDecoder().decode(group.bookmark(...of))).object.metadata;
+    const plain = { resourceVersion: "11" };
+    assert.deepEqual(read("11"), plain);
+    assert.deepEqual(read("11", { age: "1" }), { ...plain, annotations: { age: "1" } });
+    assert.deepEqual(read("11", { age: "2" }), { ...plain, annotations: { age: "2" } });
+    assert.deepEqual(read("11"), plain);
+    assert.equal(group.bookmark("11"), group.bookmark("11"));
+    assert.deepEqual(read("12"), { resourceVersion: "12" });
   });
 });
 
