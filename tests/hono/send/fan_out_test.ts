@@ -12,6 +12,7 @@ import {
   Watchers,
 } from "../../../src/hono/send/fan_out.ts";
 import { Content } from "../../../src/hono/content/content.ts";
+import type { LogEntry } from "../../../src/hono/content/log_history.ts";
 import { newObjectView } from "../../../src/hono/send/view_text.ts";
 import { newSelection, type Selection } from "../../../src/hono/content/selection.ts";
 import { EntryViews, WatchGroups } from "../../../src/hono/send/watch_groups.ts";
@@ -203,6 +204,20 @@ describe("Watchers", () => {
     informer.bookmark(1_004);
     assert.deepEqual(called(), ["cache beats"]);
     for (const one of all) watchers.detach(one);
+  });
+
+  it("keep entries up to the end of the pass in which they came, and no longer", () => {
+    const { informer, content, watchers, watch } = newWatchers();
+    const one = watch("one");
+    watchers.attach(one);
+    const kept = () => content.log.window.entries.length;
+    for (let i = 1; i <= 300; i++) informer.put(object("shop/web", 1_000 + i));
+    watchers.passEnds(true);
+    assert.equal(kept(), 300);
+    for (let i = 1; i <= 50; i++) informer.put(object("shop/web", 2_000 + i));
+    watchers.passEnds(true);
+    assert.equal(kept(), 100);
+    watchers.detach(one);
   });
 
   it("cut off what has not sent the entries that are dropped, and at a list what needs each event", () => {
@@ -610,6 +625,61 @@ describe("WatchGroup", () => {
     assert.deepEqual(read("11"), plain);
     assert.equal(group.bookmark("11"), group.bookmark("11"));
     assert.deepEqual(read("12"), { resourceVersion: "12" });
+  });
+});
+
+describe("EntryViews", () => {
+  const holding = new ObjectHolding<TestObject>(metaNamespaceKey);
+  const view = newObjectView({ ...parseResource("v1/pods"), kind: "Pod", namespaced: true });
+  const entriesOf = (count: number, length: number): LogEntry<TestObject>[] =>
+    Array.from({ length: count }, (_, i) => ({
+      type: "ADDED",
+      key: `shop/web-${i}`,
+      position: "99",
+      isLate: false,
+      object: holding.hold(object(`shop/web-${i}`, 5, { text: "x".repeat(length) })),
+      oldObject: undefined,
+      gapAfter: undefined,
+      isPlaced: false,
+      bytes: length,
+      atMs: 0,
+      views: undefined,
+    }));
+  const kept = (entries: readonly LogEntry<TestObject>[]) =>
+    entries.filter((entry) => entry.views !== undefined).length;
+
+  it("keep 8 MiB and, but for a pass, 256 entries", () => {
+    const views = new EntryViews(holding);
+    views.isPass = true;
+    const [large, small] = [entriesOf(20, 1024 * 1024), entriesOf(300, 10)];
+    for (const entry of large) views.bytes(entry, "ADDED", view);
+    assert.equal(kept(large), 7);
+    assert.notEqual(large.at(-1)!.views, undefined);
+    for (const entry of small) views.bytes(entry, "ADDED", view);
+    assert.deepEqual([kept(large), kept(small)], [7, 300]);
+    views.passEnds();
+    assert.deepEqual([kept(large), kept(small)], [0, 256]);
+  });
+
+  it("show an event at its own version, and at the position of the log where that is wanted", () => {
+    const views = new EntryViews(holding);
+    const [entry] = entriesOf(1, 1);
+    const versionOf = (showsPosition: boolean) =>
+      JSON.parse(new TextDecoder().decode(views.bytes(entry, "ADDED", view, showsPosition))).object.metadata
+        .resourceVersion;
+    assert.deepEqual([false, true, false].map(versionOf), ["5", "99", "5"]);
+  });
+
+  it("show a delete no earlier than where a reader of it may resume: late ones at the position", () => {
+    const views = new EntryViews(holding);
+    const [entry] = entriesOf(1, 1);
+    const versionOf = (isLate: boolean, gapAfter: string | undefined) => {
+      const deleted = { ...entry, type: "DELETED", isPlaced: true, isLate, gapAfter } as const;
+      return JSON.parse(new TextDecoder().decode(views.bytes(deleted, "DELETED", view))).object.metadata
+        .resourceVersion;
+    };
+    assert.deepEqual([versionOf(false, "90"), versionOf(false, undefined)], ["90", "99"]);
+    assert.deepEqual([versionOf(true, "90"), versionOf(true, undefined)], ["99", "99"]);
   });
 });
 
