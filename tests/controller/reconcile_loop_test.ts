@@ -101,6 +101,37 @@ describe("Manager.run", () => {
     );
   });
 
+  it("counts the failures of a key up to its next success, or up to the end of the object", async () => {
+    const failures: number[] = [];
+    let isFailing = true;
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "broken",
+        for: cluster.resource("v1/configmaps"),
+        reconcile: (_, context) => {
+          failures.push(context.failures);
+          if (isFailing) throw new Error("not yet");
+        },
+      })
+    );
+    const touch = (value: string) =>
+      rig.server.patch("v1/configmaps", "default/a", { metadata: { labels: { value } } });
+    rig.server.create("v1/configmaps", configMap("a"));
+    await rig.until(() => failures.length === 3);
+    isFailing = false;
+    await rig.until(() => failures.length === 4);
+    isFailing = true;
+    touch("1");
+    await rig.until(() => failures.length === 6);
+    rig.server.delete("v1/configmaps", "default/a");
+    await rig.clock.advance(60_000);
+    const count = failures.length;
+    rig.server.create("v1/configmaps", configMap("a"));
+    await rig.until(() => failures.length === count + 2);
+    assert.deepEqual(failures.slice(0, 6), [0, 1, 2, 3, 0, 1]);
+    assert.deepEqual(failures.slice(count), [0, 1]);
+  });
+
   it("tries again soon after a conflict, without an error", async () => {
     await using rig = startRig(widgetController);
     rig.server.intercept(answerStatus(409), { match: ({ method }) => method === "PATCH", times: 3 });

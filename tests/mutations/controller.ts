@@ -333,4 +333,18 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     replace: "if (this.#described === described)",
     test: "tests/controller/timeouts_test.ts",
   },
+  {
+    name: "controller: failures before a success count after it",
+    file: "src/controller/reconcile_loop.ts",
+    find: "    this.#retries.forget(key);\n    if (result.requeue",
+    replace: "    if (result.requeue",
+    test: "tests/controller/reconcile_loop_test.ts",
+  },
+  {
+    name: "controller: failures of a deleted object are those of the next one of its name",
+    file: "src/controller/reconcile_loop.ts",
+    find: "      this.#retries.forget(key);\n      this.#writes.delete(key);",
+    replace: "      this.#writes.delete(key);",
+    test: "tests/controller/reconcile_loop_test.ts",
+  },
 ];
