@@ -211,31 +211,25 @@ export class DeltaApplier<T> {
     const reached = this.#reachedBeside(object, isLate);
     // A queue that keeps the order has held forms already.
     const held = this.#history === undefined ? this.#holding.hold(object, key) : object;
-    const oldObject = this.#put(key, held, type);
+    let oldObject: T | undefined;
+    try {
+      oldObject = store.update(key, held);
+    } catch (error) {
+      // An index function may refuse the stored object now: a resync of it reaches the handlers nevertheless.
+      oldObject = store.get(key);
+      if (!oldObject || type !== "Sync" || !isSameState(this.#holding, oldObject, held)) throw error;
+    }
     if (reached !== undefined) store.bookmark(reached);
-    const isObserved = this.#isObserved;
     if (oldObject === undefined) {
       this.#receiver.distribute({ type: "add", object, isInInitialList }, false);
-      if (isObserved) this.#observe({ type: "added", key, object });
+      if (this.#isObserved) this.#observe({ type: "added", key, object });
       return;
     }
     const isUnchanged = isSameState(this.#holding, oldObject, object);
     if (!isUnchanged || type === "Sync" || !this.#options.skipsUnchanged) {
       this.#receiver.distribute({ type: "update", oldObject, object }, isUnchanged);
     }
-    if (isObserved && type !== "Sync") this.#observe({ type: "updated", key, object, oldObject });
-  }
-
-  /** Writes an object, and returns the one that it replaces. */
-  #put(key: string, held: T, type: Delta<T>["type"]): T | undefined {
-    try {
-      return this.#store.update(key, held);
-    } catch (error) {
-      // An index function may refuse the stored object now: a resync of it reaches the handlers nevertheless.
-      const stored = type === "Sync" ? this.#store.get(key) : undefined;
-      if (stored !== undefined && isSameState(this.#holding, stored, held)) return stored;
-      throw error;
-    }
+    if (this.#isObserved && type !== "Sync") this.#observe({ type: "updated", key, object, oldObject });
   }
 
   /** The stored state was sent again: handlers receive it as in client-go, and the store stays as it is. */

@@ -68,9 +68,8 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "informer: a resync does not reach the handlers where an index function refuses the stored object",
     file: "src/informer/delta_applier.ts",
-    within: "#put",
-    find: 'type === "Sync" ? this.#store.get(key) : undefined',
-    replace: "undefined as T | undefined",
+    find: 'if (!oldObject || type !== "Sync" || !isSameState(this.#holding, oldObject, held)) throw error;',
+    replace: "throw error;",
     test: "tests/informer/unchanged_test.ts",
   },
   {

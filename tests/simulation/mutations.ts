@@ -334,8 +334,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: handlers are notified before the store is written",
     file: APPLIER,
-    find: "const oldObject = this.#put(key, held, type);",
-    replace: "const oldObject = store.get(key);\n    queueMicrotask(() => this.#put(key, held, type));",
+    find: "oldObject = store.update(key, held);",
+    replace: "oldObject = store.get(key);\n      queueMicrotask(() => store.update(key, held));",
   },
   {
     name: "informer: a late handler misses the stored objects",
