@@ -18,10 +18,10 @@ describeSuite({
   scope: {
     outOfScope: [],
     differs: [],
-    races: [{
-      ending: "to be cancelled",
-      why: "an informer that has synced by then is returned although the context is cancelled",
-    }],
+    races: ["to be cancelled", "when context is cancelled"].map((ending) => ({
+      ending,
+      why: "an informer that has synced by then is returned, or read, although the context is cancelled",
+    })),
   },
   isParallel: true,
   run: runTests,
