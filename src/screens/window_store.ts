@@ -1,7 +1,7 @@
 import { retryAfterMs } from "../meta/request.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { LineCutter } from "../text/line_cutter.ts";
-import { newReflectorBackoff } from "../util/backoff.ts";
+import { type BackoffParameters, newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
 import { abortable, sleepUnlessAborted } from "../util/abort.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
@@ -73,6 +73,8 @@ const MAX_FRAME_BYTES = 256 * 1024 * 1024;
 // A stream that was open for so long and ends in good order is opened again at once: rows are live all the
 // while.
 const REOPEN_MS = 2_000;
+// Shorter than a reflector's at last, as people wait: the longest pause is just under ten seconds.
+const BACKOFF: BackoffParameters = { durationMs: 800, factor: 2, capMs: 5_000, jitter: 1 };
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 /**
@@ -164,7 +166,7 @@ export class WindowStore<Row> {
     const { signal } = this.#stop;
     const { random = Math.random } = this.#options;
     const clock = this.#clock;
-    const backoff = newReflectorBackoff({ clock, random });
+    const backoff = newReflectorBackoff({ clock, random, backoff: BACKOFF });
     for (;;) {
       this.#shown = undefined;
       const startMs = monotonicNow(clock);

@@ -228,6 +228,23 @@ describe("openWindow", () => {
     window.close();
   });
 
+  it("finds a server within ten seconds of its return, however long it was away", async () => {
+    const world = new World();
+    const window = openWindow(world.options({ random: () => 0.999 }));
+    await world.settled();
+    for (let i = 0; i < 400; i++) {
+      world.answers.push(() => Promise.reject(new TypeError("connection refused")));
+    }
+    world.cut();
+    for (let i = 0; i < 300; i++) await world.settled(1_000);
+    assert.equal(window.getSnapshot().state, "stale");
+    assert.ok(world.urls.length < 50, `${world.urls.length} requests in five minutes`);
+    world.answers.length = 0;
+    for (let i = 0; i < 10; i++) await world.settled(1_000);
+    assert.equal(window.getSnapshot().state, "live");
+    window.close();
+  });
+
   it("stays live where a stream ends in good order and the next one begins", async () => {
     const world = new World();
     const window = openWindow(world.options());
