@@ -217,7 +217,7 @@ export class DeltaApplier<T> {
     } catch (error) {
       // An index function may refuse the stored object now: a resync of it reaches the handlers nevertheless.
       oldObject = store.get(key);
-      if (!oldObject || type !== "Sync" || !isSameState(this.#holding, oldObject, held)) throw error;
+      if (!oldObject || type !== "Sync") throw error;
     }
     if (reached !== undefined) store.bookmark(reached);
     if (oldObject === undefined) {

@@ -80,7 +80,7 @@ export interface Failure {
 }
 
 /** The result of {@linkcode PoppingQueue.take} if the objects of all places were deleted. */
-export const NOTHING: unique symbol = Symbol("nothing");
+export const NOTHING: unique symbol = Symbol();
 
 /**
  * A queue's consuming side, which all queues share: `pop`, `tryPop`, `wait`, `close` and `hasSynced`, over
@@ -226,7 +226,7 @@ export abstract class PoppingQueue<I, P = unknown> {
     const queue = name === "" ? "" : ` "${name}"`;
     logger.warn(
       `slow event handlers block the queue${queue}: processing took ${tookMs} ms`,
-      { queue: name, key, depth, count, tookMs, reason: "slow event handlers blocking the queue" },
+      { queue: name, key, depth, count, tookMs },
     );
   }
 

@@ -297,7 +297,11 @@ export function afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number):
   if ("refused" in end) {
     const { refused: error } = end;
     const waits = isAskedToWait(error) && !isUnavailable(error) && state.failures.attempt < MOST_TRIES;
-    if (waits || isRetriable(error)) return go(state, { do: "backOff", then: "watch" });
+    if (waits || isRetriable(error)) {
+      // A server that was away may be away again unnoticed: the silence of the next watch counts.
+      const rhythm = { ...state.rhythm, isExpected: true };
+      return go({ ...state, rhythm }, { do: "backOff", then: "watch" });
+    }
     return go(state, { do: "backOff", then: "start", error: toError(error) });
   }
   if ("relist" in end) return begin(state, nowMs);

@@ -4,6 +4,13 @@ import type { SuiteMutation } from "../mutant.ts";
 
 export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
+    name: "reflector: a watch of a server that was away may be silent until its timeout",
+    file: "src/reflector/transition.ts",
+    find: "const rhythm = { ...state.rhythm, isExpected: true };",
+    replace: "const { rhythm } = state;",
+    test: "tests/reflector/reflector_life_test.ts",
+  },
+  {
     name: "reflector: the delay after losses does not grow",
     file: "src/reflector/relists.ts",
     find: "delayMs: Math.min(delayMs * 2, LAST_RELIST_MS)",

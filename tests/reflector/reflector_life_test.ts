@@ -420,6 +420,27 @@ describe("Reflector, with a dead peer,", () => {
     assert.equal(run.source.requests.length, 4, "its timeout counts too");
   });
 
+  it("gives a silent watch up once more after its server was away, which may be so again unnoticed", async () => {
+    await using run = newRun([
+      { list: page("", "10") },
+      { watch: openWatch() },
+      { watch: refused },
+      { watch: refused },
+      { watch: openWatch() },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    await run.clock.advance(90_000);
+    assert.equal(run.source.requests.length, 3);
+    while (run.source.requests.length < 5) await run.clock.advance(100);
+    await run.clock.advance(89_000);
+    assert.equal(run.source.requests.length, 5);
+    await run.clock.advance(2_000);
+    assert.equal(run.source.requests.length, 6);
+    await run.clock.advance(300_000);
+    assert.equal(run.source.requests.length, 6, "the silence of its server means nothing more");
+  });
+
   it("lets a first watch live that is slow, or whose server sends no bookmarks while something happens", async () => {
     const watcher = openWatch();
     await using run = newRun([{ list: page("", "10") }, { watch: watcher }, { watch: openWatch() }]);
