@@ -564,7 +564,10 @@ export class Program {
 
   /** Checks the indices, and reads through them, against the store. */
   checkIndices(): void {
-    checkIndices(this.informer.indexer, this.#violate);
+    checkIndices(this.informer.indexer, {
+      isShared: this.config.storage !== "encoded",
+      violate: this.#violate,
+    });
     this.#meddler?.check();
   }
 
