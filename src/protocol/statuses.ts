@@ -174,7 +174,7 @@ export function shortened(text: string): string {
   return text.length <= MOST_QUOTED ? text : `${text.slice(0, MOST_QUOTED)}...`;
 }
 
-/** The same in quotes. */
+/** The beginning of a text of a request in quotes, for a refusal. */
 export function quotedStart(text: string): string {
   return JSON.stringify(shortened(text));
 }

@@ -226,9 +226,7 @@ export class OpenWatch<T> {
     }, LOOK_MS);
   }
 
-  /**
-   * Looks whether the program was suspended since the last look (see timers.ts), and ends the watch if so.
-   */
+  /** Looks whether the program was suspended since the last look, and ends the watch if so. */
   checkSuspension(longestMs: number = LOOK_MS): boolean {
     const { wallMs, monotonicMs } = this.#looked;
     const now = this.#looked = momentOf(this.#clock);

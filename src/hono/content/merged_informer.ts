@@ -4,7 +4,7 @@
  * How it works. Each source is an ordinary informer with a store of its own. What its observers see becomes
  * what one informer's observers would see: the changes in the same turn, then a bookmark with the merged
  * version behind them; its list is a list here, of what it changes. So nothing that reads a `ServedInformer`
- * needs a second way. A key is shown by one source (key_owners.ts). Objects keep the versions of their
+ * needs a second way. A key is shown by one source (source.ts). Objects keep the versions of their
  * servers; each part of the merged version is that of a state which the source had, and goes back by a list
  * only. A source without content has the part `0`.
  */

@@ -38,7 +38,7 @@ function decode(text: string): string {
   }
 }
 
-// The texts of Deno, and of Bun and `tunnel.ts`.
+// The texts of Deno, and of Bun and `node_fetch.ts`.
 const REFUSED_USER = /proxy authentication required|refused to open a tunnel: 407/i;
 
 /** Wraps a fetch through a proxy: its errors name the proxy, never its user and password. */
