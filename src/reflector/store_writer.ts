@@ -35,7 +35,7 @@ export interface Position {
   quarantinedVersion: string;
   /** The version of the last proof, until the watch has come to it. */
   provenVersion: string;
-  /** The version of the last list or bookmark: everything up to it was there. */
+  /** The version of the last list or bookmark, or proven before that: the next bookmark is not before it. */
   completeVersion: string;
   /** Whether ADDED events move the position: a watch from no version begins with events in any order. */
   follows: boolean;
@@ -308,12 +308,11 @@ export class StoreWriter<T> {
     const position = this.#position;
     position.lastBookmarkTimeMs = position.lastEventTimeMs;
     const isLoss = goesBack(position, resourceVersion);
-    position.completeVersion = resourceVersion;
+    const isPassed = position.watchedVersion !== "" && isOlder(resourceVersion, position.resourceVersion);
+    // A proof may have passed one bookmark; the next one is beyond what was proven before this one.
+    position.completeVersion = isPassed ? position.resourceVersion : resourceVersion;
     if (isLoss) this.#options.quarantine.lost();
-    // A proof was further than the watch.
-    if (position.watchedVersion === "" || !isOlder(resourceVersion, position.resourceVersion)) {
-      this.#store.bookmark?.(resourceVersion);
-    }
+    if (!isPassed) this.#store.bookmark?.(resourceVersion);
   }
 
   /** Whether an event of this version leaves the position where it is. */

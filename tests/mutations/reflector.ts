@@ -122,6 +122,13 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     test: "tests/reflector/restored_server_test.ts",
   },
   {
+    name: "reflector: bookmarks may stay before what was proven: a restored server that is quiet goes unseen",
+    file: "src/reflector/store_writer.ts",
+    find: "position.completeVersion = isPassed ? position.resourceVersion : resourceVersion;",
+    replace: "position.completeVersion = resourceVersion;",
+    test: "tests/reflector/proven_version_test.ts",
+  },
+  {
     name: "reflector: bookmarks that go back are followed where every event is",
     file: "src/reflector/store_writer.ts",
     find: "if (isLoss) this.#options",

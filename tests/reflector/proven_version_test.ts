@@ -78,6 +78,28 @@ describe("Reflector.proven", () => {
     assert.equal(run.reflector.status().resourceVersion, "100");
   });
 
+  it("lists once more where the watch has two bookmarks before what was proven: the server was restored, and is quiet", async () => {
+    const [before, after] = [openWatch(), openWatch()];
+    await using run = newRun([{ list: page("a@90", "100") }, { watch: before }], {}, {});
+    await run.start();
+    const asked = momentOf(run.clock);
+    const bookmark = async (resourceVersion: string) => {
+      before.send({ type: "BOOKMARK", object: { metadata: { resourceVersion } } });
+      await run.clock.advance(60_000);
+    };
+    assert.equal(run.reflector.proven({ after: "100", through: "130", byState: true, asked }), true);
+    // The answer of the proof may have passed this bookmark.
+    await bookmark("110");
+    await bookmark("130");
+    assert.equal(run.reflector.proven({ after: "130", through: "150", byState: true, asked }), true);
+    await bookmark("140");
+    assert.deepEqual(run.source.requests.slice(2), []);
+    run.source.then({ list: page("b@95", "140") }, { watch: after });
+    await bookmark("140");
+    assert.deepEqual(run.source.requests.slice(2), ['list "150"', 'watch "140"']);
+    assert.equal(run.reflector.status().resourceVersion, "140");
+  });
+
   it("moves nothing between two watches: a list that has started may have an earlier version", async () => {
     const watch = openWatch();
     await using run = newRun([{ list: page("a@90", "100") }, { watch }], {}, {});
