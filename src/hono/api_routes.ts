@@ -196,7 +196,8 @@ function documentRoute(
       const mount = pathname.slice(0, -own.length);
       // At the end of a root, slashes count.
       const slashes = segments.length > 1 || !own.endsWith("/") ? "" : own.endsWith("//") ? "//" : "/";
-      const found = await state.openApi.answer(c, path, { mount, reader }) ??
+      const document = own.endsWith("/") ? `${path}/` : path;
+      const found = await state.openApi.answer(c, document, { mount, reader }) ??
         await discovery(c, state, { path: path + slashes, reader });
       // Neither documents nor an unknown group of custom resources have a handler that answers with a Status.
       const isOther = segments[0] === "openapi" ||

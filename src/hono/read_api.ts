@@ -4,12 +4,12 @@ import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { matchesRoute, type MediaType } from "../protocol/representations.ts";
 import { isExpired, statusErrorOf } from "../meta/status.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
-import { refusedTimeout, timeoutOf } from "../protocol/request_url.ts";
+import { pathSegments, refusedTimeout, timeoutOf } from "../protocol/request_url.ts";
 import { isStatus, methodNotAllowed, noRouteProduces, requestTimedOut } from "../protocol/statuses.ts";
 import { withTimeLimit } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { UpgradeWebSocket } from "../protocol/server_sockets.ts";
-import { apiRoute } from "./api_routes.ts";
+import { apiRoute, ownPath } from "./api_routes.ts";
 import { sourcesOf } from "./content/served_informer.ts";
 import { alive, checksOf, ready } from "./health/health.ts";
 import { indexRoute } from "./index_routes.ts";
@@ -380,7 +380,8 @@ export const PLAIN_ROUTES: Readonly<Record<string, PlainRoute>> = {
   "/livez/*": noRoute,
   "/readyz/*": noRoute,
   "/version": versionRoute,
-  "/version/": versionRoute,
+  "/version/*": (c, state) =>
+    pathSegments(ownPath(c).own ?? "")?.length === 1 ? versionRoute(c, state) : undefined,
   "/metrics": metricsRoute,
 };
 

@@ -394,8 +394,10 @@ function withoutLeadingZeros(version: string): string {
 
 function listOptions(query: RawQuery, watch: boolean): ListOptions {
   const { labelSelector, fieldSelector, continue: token, timeoutSeconds, sendInitialEvents } = query;
-  const resourceVersion = withoutLeadingZeros(query.resourceVersion);
-  const match = query.resourceVersionMatch as ListOptions["resourceVersionMatch"] | "";
+  // An API server takes a page for one of its cache by the text "0" only, and reads the number behind that.
+  const isLatest = !watch && (query.limit ?? 0) > 0 && /^00+$/.test(query.resourceVersion);
+  const resourceVersion = isLatest ? "" : withoutLeadingZeros(query.resourceVersion);
+  const match = isLatest ? "" : query.resourceVersionMatch as ListOptions["resourceVersionMatch"] | "";
   return defined<ListOptions>({
     resourceVersion: resourceVersion || undefined,
     resourceVersionMatch: match || undefined,

@@ -187,6 +187,15 @@ describe("/version", () => {
     assert.deepEqual({ ...await get(given, "/version"), ...version }, await get(given, "/version"));
   });
 
+  it("is there with slashes at the end of its path, and nothing is below it", async () => {
+    for (const slashes of ["", "/", "//", "///"]) {
+      assert.equal((await api().request(`/version${slashes}`)).status, 200, slashes);
+    }
+    for (const path of ["/version/x", "/version//x", "/version/x/", "/version/x/version/"]) {
+      assert.equal((await api().request(path)).status, 404, path);
+    }
+  });
+
   it("passes on everything that the API server says", async () => {
     const version = {
       major: "1",

@@ -188,6 +188,16 @@ describe("parseListQuery", () => {
     assert.equal(accepted("resourceVersion=007").options.resourceVersion, "7");
   });
 
+  it("reads 00 as an API server: as 0, but as no resourceVersion where there is a limit", () => {
+    assert.deepEqual(accepted("resourceVersion=00").options, { resourceVersion: "0" });
+    const match = "resourceVersionMatch=Exact";
+    for (const query of ["resourceVersion=00&limit=1", `resourceVersion=000&limit=1&${match}`]) {
+      assert.deepEqual(accepted(query).options, { limit: 1 }, query);
+    }
+    assert.deepEqual(accepted("resourceVersion=0&limit=1").options, { resourceVersion: "0", limit: 1 });
+    assert.equal(accepted("watch=1&resourceVersion=00&limit=1").options.resourceVersion, "0");
+  });
+
   it("refuses contradictions in a list with 422", () => {
     const status = refused("resourceVersionMatch=Exact");
     assert.deepEqual(status, {

@@ -79,8 +79,8 @@ export function bearerTokenOf(c: Context): string | undefined {
   }
   if (header.length > MAX_TOKEN_LENGTH + 16) return undefined;
   if (header.slice(0, 7).toLowerCase() !== "bearer ") return undefined;
-  // With a second space before it, an API server ignores it.
-  const token = header.slice(7);
+  // As in an API server, it ends at a space: with a second one before it, there is none.
+  const [token] = header.slice(7).split(" ", 1);
   return isPrintable(token) ? token : undefined;
 }
 

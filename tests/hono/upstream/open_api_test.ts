@@ -356,6 +356,16 @@ describe("readApi({ openApi })", () => {
     }
   });
 
+  it("is at no path with a slash at its end, as by kube-apiserver", async () => {
+    const { api } = apiOf(upstream().fetch);
+    for (const path of ["/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1"]) {
+      assert.equal((await api.request(path)).status, 200, path);
+      for (const slashes of ["/", "//"]) {
+        assert.equal((await api.request(path + slashes)).status, 404, path + slashes);
+      }
+    }
+  });
+
   it("is 406 for readers that accept protobuf only, and JSON for readers that accept both", async () => {
     const { api } = apiOf(upstream().fetch);
     const protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
