@@ -125,7 +125,7 @@ export class CredentialsError extends CacheError {
 /** The fault of a bearer token, for an error text; `undefined` if it can be sent. */
 export function tokenFault(token: unknown): string | undefined {
   if (typeof token !== "string") return "it is no text";
-  return /^[\x21-\x7e]*$/.test(token) ? undefined : "it is not one word of printable ASCII characters";
+  return /^[\x21-\x7e]*$/.test(token) ? undefined : "it is not one word of printable ASCII";
 }
 
 // Tab, and what is printable in Latin-1: https://fetch.spec.whatwg.org/#header-value

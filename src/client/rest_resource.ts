@@ -103,12 +103,12 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
 
   async clusterUid(signal?: AbortSignal): Promise<string> {
     const answer = await this.#cluster.request("/api/v1/namespaces/kube-system", {
-      action: "read the namespace kube-system, whose uid identifies the cluster",
+      action: "identify the cluster by its namespace kube-system",
       signal,
     });
     const uid = metaOf(answer)?.uid;
     if (uid) return uid;
-    throw new DecodeError("Cannot identify the cluster: the namespace kube-system has no uid");
+    throw new DecodeError("Cannot identify the cluster: its namespace kube-system has no uid");
   }
 
   get cluster(): ClientSource {

@@ -128,7 +128,7 @@ export function checkInformerOptions<T, I extends string>(
   checkReflectorOptions(name, { ...reflector, resyncPeriodMs });
   if (source.namespaces && (snapshot || queue)) {
     const what = snapshot ? "a snapshot" : "a queue of your own";
-    const why = "its source has a set of namespaces, whose lists come one by one";
+    const why = "its source lists namespaces one by one";
     throw new TypeError(`Cannot make an informer of ${name} with ${what}: ${why}; leave it out`);
   }
 }

@@ -101,7 +101,7 @@ export function isConnectionRefused(error: unknown): boolean {
 const NETWORK: Readonly<Record<NetworkFailure, string>> = {
   ConnectionRefused: "the server refused the connection",
   ConnectionReset: "the connection was reset",
-  UnexpectedEOF: "the connection ended in the middle of an answer",
+  UnexpectedEOF: "the connection ended within an answer",
   DeadPeer: "the connection is dead",
   UntrustedCertificate: "the server's certificate is not trusted",
   Unreachable: "the server cannot be reached",

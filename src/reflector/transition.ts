@@ -210,7 +210,10 @@ function afterList(
       paginatedResult: state.paginatedResult || (paginated && attempt.resourceVersion === "0"),
       exactResourceVersion: isExact ? resourceVersion : state.exactResourceVersion,
     };
-    return go(listed(known, resourceVersion, { byBookmark: false, received }), { do: "watch" });
+    // A watch from exactly this version would expire again: the list must go beyond it.
+    const isVain = isExact && !attempt.resourceVersionMatch && isExpired(state.failures.lastEnd);
+    const step = { do: isVain ? "list" : "watch" } as const;
+    return go(listed(known, resourceVersion, { byBookmark: false, received }), step);
   }
   const { error, attempt, again } = outcome;
   // 400: a version of another server at the same address cannot be read here.

@@ -65,7 +65,7 @@ export class SingleFileTracker extends SyncTracker {
   finished(): void {
     if (this.#count === 0) {
       const which = this.name === "" ? "" : ` in ${JSON.stringify(this.name)}`;
-      throw new RangeError(`Cannot finish an item${which}: every item that was started is finished already`);
+      throw new RangeError(`Cannot finish an item${which}: every item that started is finished already`);
     }
     this.#count--;
     this.check();

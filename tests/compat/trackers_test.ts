@@ -73,7 +73,7 @@ describe("SingleFileTracker", () => {
     const tracker = new SingleFileTracker("writer");
     assert.throws(() => tracker.finished(), {
       name: "RangeError",
-      message: 'Cannot finish an item in "writer": every item that was started is finished already',
+      message: 'Cannot finish an item in "writer": every item that started is finished already',
     });
   });
 });

@@ -129,6 +129,20 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     test: "tests/reflector/proven_version_test.ts",
   },
   {
+    name: "reflector: a list of a version whose watch has expired is followed by that watch again",
+    file: "src/reflector/transition.ts",
+    find: "const isVain = isExact &&",
+    replace: "const isVain = false &&",
+    test: "tests/reflector/reflector_test.ts",
+  },
+  {
+    name: "reflector: a list for a floor that brings nothing newer is repeated without end",
+    file: "src/reflector/transition.ts",
+    find: "isExact && !attempt.resourceVersionMatch && isExpired",
+    replace: "isExact && isExpired",
+    test: "tests/reflector/reflector_test.ts",
+  },
+  {
     name: "reflector: bookmarks that go back are followed where every event is",
     file: "src/reflector/store_writer.ts",
     find: "if (isLoss) this.#options",

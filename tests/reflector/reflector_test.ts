@@ -65,9 +65,9 @@ describe("Reflector: lists", () => {
   it("in pages say that they want a floor, where a list for the same one only brought what was known", async () => {
     await using run = newRun([
       { list: page("a@1", "10") },
-      { watch: refusal("expired") },
+      { watch: refusal("forbidden") },
       { list: page("a@1", "10") }, // a limit makes the version asked for an exact one
-      { watch: refusal("expired") },
+      { watch: refusal("forbidden") },
       { list: page("a@20", "20", "C1") },
       { list: page("b@2", "20") },
       { watch: openWatch() },
@@ -81,6 +81,33 @@ describe("Reflector: lists", () => {
       { limit: 1, continue: "C1" },
     ]);
     assert.equal(run.reflector.lastSyncResourceVersion(), "20");
+  });
+
+  it("in pages that bring a version from which a watch has expired are followed at once by one for a floor", async () => {
+    await using run = newRun([
+      { list: page("a@1", "10") },
+      { watch: refusal("expired") },
+      { list: page("a@1", "10") },
+      { list: page("a@20", "20", "C1") },
+      { list: page("b@2", "20") },
+      { watch: refusal("expired") },
+      { list: page("a@20", "20") },
+      { list: page("a@20", "20") }, // nothing is newer
+      { watch: openWatch() },
+    ], { watchListPageSize: 1 });
+    await run.start();
+    await run.clock.advance(800);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "20");
+    await run.clock.advance(1_600);
+    assert.deepEqual(run.source.options.filter((options) => options.limit !== undefined), [
+      { resourceVersion: "0", limit: 1 },
+      { resourceVersion: "10", limit: 1 },
+      { resourceVersion: "10", resourceVersionMatch: "NotOlderThan", limit: 1 },
+      { limit: 1, continue: "C1" },
+      { resourceVersion: "20", limit: 1 },
+      { resourceVersion: "20", resourceVersionMatch: "NotOlderThan", limit: 1 },
+    ]);
+    assert.equal(run.source.requests.at(-1), 'watch "20"');
   });
 
   it("ask for the most recent data when the server cannot read the version that is known", async () => {
