@@ -1,0 +1,400 @@
+import { type Cluster, type KubernetesObject, newCluster, silentLogger } from "@listwatch/cache";
+import {
+  type ControllerDefinition,
+  defineController,
+  Manager,
+  type ManagerMetrics,
+  type ManagerOptions,
+} from "@listwatch/cache/controller";
+import { answerStatus, delayRequest, FakeClock, hang, InMemoryApiServer } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Lease } from "../../src/controller/leader_election.ts";
+import { type Rig, startRig, widget } from "./rig.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
+
+const LEASES = "coordination.k8s.io/v1/leases";
+const EVENTS = "events.k8s.io/v1/events";
+
+type Recorded = KubernetesObject & { readonly reportingInstance?: string };
+
+/** A controller of Widgets that does what the test says. */
+const controllerOf =
+  (reconcile: Parameters<typeof defineController<KubernetesObject>>[0]["reconcile"], name = "widgets") =>
+  (cluster: Cluster): ControllerDefinition =>
+    defineController({
+      name,
+      for: cluster.resource<KubernetesObject>(WIDGETS),
+      when: "generation",
+      reconcile,
+    });
+
+/** A clock and a server that has events. */
+function withEvents(): { readonly clock: FakeClock; readonly server: InMemoryApiServer } {
+  const clock = new FakeClock(Date.UTC(2026, 0, 1));
+  const events = {
+    group: "events.k8s.io",
+    version: "v1",
+    resource: "events",
+    kind: "Event",
+    namespaced: true,
+  };
+  return { clock, server: new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE, events] }) };
+}
+
+const idle = controllerOf(() => {});
+
+/** Metrics that keep what they are told, as `name{label=value} value`. */
+function keptMetrics(): ManagerMetrics & { readonly lines: string[] } {
+  const lines: string[] = [];
+  const note = (name: string, value: number, labels: Readonly<Record<string, string>> = {}) => {
+    const texts = Object.entries(labels).map(([label, of]) => `${label}=${of}`);
+    lines.push(`${name}{${texts.join(",")}} ${value}`);
+  };
+  return { lines, count: note, gauge: note, observe: note };
+}
+
+/** A manager that does not run. */
+function newManager(
+  options: Partial<ManagerOptions> = {},
+  define: (cluster: Cluster) => ControllerDefinition = idle,
+): Manager {
+  const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+  return new Manager(cluster, { controllers: [define(cluster)], logger: silentLogger, ...options });
+}
+
+const answer = async (manager: Manager, path: string, method = "GET") => {
+  const response = await manager.fetch(new Request(`http://localhost${path}`, { method }));
+  return [response.status, await response.text(), response.headers.get("Content-Type")];
+};
+
+const TEXT = "text/plain; charset=utf-8";
+
+describe("new Manager", () => {
+  it("refuses numbers that are negative or NaN, and takes Infinity", () => {
+    for (const name of ["drainMs", "readTimeoutMs", "maxLagMs"]) {
+      for (const value of [-1, NaN]) {
+        const text = `Cannot make a manager with a ${name} of ${value}: it must be a number of 0 or more`;
+        assert.throws(() => newManager({ [name]: value }), { name: "RangeError", message: text });
+      }
+      newManager({ [name]: Infinity });
+    }
+  });
+
+  it("refuses to have no controllers", () => {
+    assert.throws(() => newManager({ controllers: [] }), {
+      name: "TypeError",
+      message: "Cannot make a manager: it has no controllers",
+    });
+  });
+
+  it("makes an identity of the lease, or of the first controller, and random letters", async () => {
+    const record = controllerOf((_, { events }) => events.normal("Made", "it"));
+    const randoms = [0, 0.5, 0.999];
+    let at = 0;
+    const random = () => randoms[at++ % 3];
+    for (const leader of [undefined, { lease: "leader" }, { lease: "leader", identity: "me" }]) {
+      at = 0;
+      const name = leader?.identity ?? `${leader?.lease ?? "widgets"}_0iz0iz0iz0iz`;
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await using rig = startRig(record, { random, ...(leader && { leader }) }, withEvents());
+      rig.server.create(WIDGETS, widget("a", "red"));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => rig.server.list<Recorded>(EVENTS).items.length === 1);
+      assert.equal(rig.server.list<Recorded>(EVENTS).items[0].reportingInstance, name);
+      if (leader === undefined) continue;
+      const { spec } = rig.server.get<Lease>(LEASES, "default/leader")!;
+      assert.equal(spec?.holderIdentity, name);
+      assert.equal(rig.manager.status().leader, name);
+    }
+  });
+
+  it("gives its random numbers and its metrics to the informers", async () => {
+    const timeouts: string[] = [];
+    for (const number of [0, 0.5]) {
+      const metrics = keptMetrics();
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await using rig = startRig(idle, { random: () => number, metrics });
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => rig.manager.status().hasSynced);
+      timeouts.push(rig.server.requests.find(({ isWatch }) => isWatch)!.query.timeoutSeconds);
+      assert.ok(
+        metrics.lines.some((line) => line.includes("name=example.com/v1/widgets")),
+        `${metrics.lines}`,
+      );
+    }
+    assert.equal(Number(timeouts[1]), Number(timeouts[0]) * 1.5);
+  });
+
+  it("resyncs as often as its controllers ask for, where one of them does not", async () => {
+    const keys: string[] = [];
+    const of = (name: string, resyncPeriodMs: number) => (cluster: Cluster) =>
+      defineController({
+        name,
+        for: cluster.resource(WIDGETS),
+        resyncPeriodMs,
+        reconcile: () => void keys.push(name),
+      });
+    await using rig = startRig((cluster) => [of("never", 0)(cluster), of("often", 20_000)(cluster)]);
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(90_000);
+    assert.equal(keys.filter((name) => name === "never").length, 1);
+    assert.equal(keys.filter((name) => name === "often").length, 5);
+  });
+
+  it("has the lease in the namespace of its cluster, or in the one that is named", async () => {
+    for (const namespace of [undefined, "shop"]) {
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await using rig = startRig(idle, { leader: { lease: "widgets", ...(namespace && { namespace }) } });
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => rig.manager.status().isLeading);
+      assert.notEqual(rig.server.get(LEASES, `${namespace ?? "default"}/widgets`), undefined);
+      assert.ok(rig.lines.some((line) => line.startsWith("info leads by the lease widgets as widgets_")));
+    }
+  });
+});
+
+describe("Manager.run", () => {
+  it("refuses to run a second time", async () => {
+    await using rig = startRig(idle);
+    assert.throws(() => rig.manager.run(), {
+      code: "InformerState",
+      message: "Cannot run the manager again: make another one",
+    });
+  });
+
+  it("ends without an error at its signal, whatever it waits for then", async () => {
+    const waits: Readonly<Record<string, (server: InMemoryApiServer) => void>> = {
+      nothing: () => {},
+      "the first list": (server) => void server.intercept(hang()),
+      "the lease": (server) =>
+        void server.create<Lease>(LEASES, {
+          metadata: { name: "widgets", namespace: "default" },
+          spec: { holderIdentity: "other", leaseDurationSeconds: 3_600 },
+        }),
+      "the confirmation of its cache": (server) =>
+        void server.intercept(answerStatus(503), { match: ({ query }) => query.limit === "1" }),
+    };
+    for (const [what, prepare] of Object.entries(waits)) {
+      const clock = new FakeClock(Date.UTC(2026, 0, 1));
+      const server = new InMemoryApiServer({
+        clock,
+        customResources: [WIDGET_RESOURCE],
+        initialEvents: "refuse",
+      });
+      prepare(server);
+      const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+      const manager = new Manager(cluster, {
+        controllers: [idle(cluster)],
+        leader: { lease: "widgets" },
+        clock,
+        logger: silentLogger,
+      });
+      const stop = new AbortController();
+      const ended = manager.run(stop.signal).then(() => "ended", (error: unknown) => error);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(5_000);
+      assert.equal(manager.status().isLeading, what === "nothing", what);
+      stop.abort(new Error("the test stops it"));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(12_000);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      assert.equal(await Promise.race([ended, "it runs"]), "ended", what);
+      assert.deepEqual(manager.status().problems, ["it has ended"]);
+      server.close();
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(1_000);
+      assert.equal(clock.pendingTimers, 0, what);
+    }
+  });
+
+  it("ends at once at a signal that was aborted before", async () => {
+    const clock = new FakeClock();
+    const manager = newManager({ clock });
+    const ended = manager.run(AbortSignal.abort());
+    await clock.advance(0);
+    await ended;
+    assert.deepEqual(manager.status().problems, ["it has ended"]);
+  });
+
+  it("measures whether it leads", async () => {
+    const metrics = keptMetrics();
+    const rig = startRig(idle, { metrics, leader: { lease: "widgets" } });
+    const measured = () => metrics.lines.filter((line) => line.startsWith("leader_election_master_status"));
+    await rig.until(() => rig.manager.status().isLeading);
+    assert.deepEqual(measured(), ["leader_election_master_status{name=widgets} 1"]);
+    await rig[Symbol.asyncDispose]();
+    assert.deepEqual(measured().slice(1), ["leader_election_master_status{name=widgets} 0"]);
+  });
+
+  it("measures no lease where nothing is elected", async () => {
+    const metrics = keptMetrics();
+    const rig = startRig(idle, { metrics });
+    await rig.until(() => rig.manager.status().isLeading);
+    await rig[Symbol.asyncDispose]();
+    assert.deepEqual(metrics.lines.filter((line) => line.startsWith("leader_election")), []);
+    assert.equal(rig.manager.status().isLeading, false);
+  });
+
+  it("drains for ten seconds by default, and says that the signals are aborted then", async () => {
+    const reasons: unknown[] = [];
+    const rig = startRig(controllerOf((_, { signal }) =>
+      new Promise<void>((_, reject) => {
+        signal.addEventListener("abort", () => reject(reasons.push(signal.reason)));
+      })
+    ));
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => rig.manager.pending === 1);
+    let hasEnded = false;
+    void rig.manager.stop().then(() => hasEnded = true);
+    await rig.clock.advance(9_999);
+    assert.deepEqual([hasEnded, reasons], [false, []]);
+    await rig.clock.advance(1);
+    assert.match(String(reasons[0]), /the manager stops, and the reconcile has not ended within 10000 ms$/);
+    assert.equal((reasons[0] as { code: string }).code, "ManagerStopped");
+    await rig[Symbol.asyncDispose]();
+    assert.equal(hasEnded, true);
+  });
+
+  it("writes what was recorded before it ends, for a second at most", async () => {
+    for (const [delayMs, isWritten] of [[500, true], [5_000, false]] as const) {
+      const rig = startRig(controllerOf((_, { events }) => events.normal("Made", "it")), {}, withEvents());
+      rig.server.intercept(delayRequest(delayMs), { match: ({ path }) => path.endsWith("/events") });
+      rig.server.create(WIDGETS, widget("a", "red"));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => rig.manager.pending > 0);
+      let hasEnded = false;
+      void rig.manager.stop().then(() => hasEnded = true);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(400);
+      assert.equal(hasEnded, false);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(700);
+      assert.equal(hasEnded, true);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig[Symbol.asyncDispose]();
+      assert.equal(rig.server.list(EVENTS).items.length === 1, isWritten);
+      assert.equal(rig.clock.pendingTimers, 0);
+    }
+  });
+
+  it("ends without an error where the lease is lost after its signal, and gives up what runs at once", async () => {
+    const reasons: unknown[] = [];
+    const waiting = controllerOf((_, { signal }) =>
+      new Promise<void>((_, reject) => {
+        signal.addEventListener("abort", () => reject(reasons.push(signal.reason)));
+      })
+    );
+    const rig = startRig(waiting, { leader: { lease: "widgets" }, drainMs: 60_000 });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => rig.manager.pending === 1);
+    rig.server.intercept(answerStatus(503), { match: ({ method }) => method === "PUT" });
+    const stopped = rig.manager.stop();
+    await rig.clock.advance(11_000);
+    await stopped;
+    assert.equal((reasons[0] as { code: string }).code, "LeadershipLost");
+    assert.equal(await rig.ended, "ended");
+    await rig[Symbol.asyncDispose]();
+  });
+});
+
+describe("Manager.stop", () => {
+  it("stops nothing where it has not started", async () => {
+    const manager = newManager();
+    await manager.stop();
+    assert.deepEqual(manager.status().problems[0], "it was not started");
+  });
+
+  it("resolves also where the run has failed", async () => {
+    const rig = startRig(idle, { leader: { lease: "widgets" } });
+    await rig.until(() => rig.manager.status().isLeading);
+    rig.server.intercept(answerStatus(503), { match: ({ method }) => method === "PUT" });
+    await rig.clock.advance(20_000);
+    assert.match(String(await rig.ended), /LeadershipLost|Cannot lead any more/);
+    await rig.manager.stop();
+    await rig[Symbol.asyncDispose]();
+  });
+});
+
+describe("Manager.status", () => {
+  it("says what a manager lacks that has not started, that starts, and that runs", async () => {
+    const notStarted = newManager().status();
+    const incomplete = "the cache of example.com/v1/widgets is not complete";
+    assert.deepEqual(notStarted, {
+      hasSynced: false,
+      isLeading: false,
+      leader: "",
+      problems: ["it was not started", incomplete],
+    });
+    await using rig = startRig(idle);
+    assert.deepEqual(rig.manager.status().problems, [incomplete]);
+    await rig.until(() => rig.manager.status().isLeading);
+    assert.deepEqual(rig.manager.status(), { hasSynced: true, isLeading: true, leader: "", problems: [] });
+  });
+
+  it("takes a cache for stale that is three minutes behind the server, by default", async () => {
+    await using rig = startRig(idle);
+    await rig.until(() => rig.manager.status().isLeading);
+    await rig.clock.advance(1_000);
+    rig.server.intercept(hang());
+    rig.server.closeWatches();
+    const startMs = rig.clock.now();
+    await rig.until(() => rig.manager.status().problems.length > 0, 300_000);
+    const tookMs = rig.clock.now() - startMs;
+    assert.ok(tookMs > 170_000 && tookMs <= 181_000, `${tookMs} ms`);
+  });
+});
+
+describe("Manager.fetch", () => {
+  it("answers GET and HEAD of three paths", async () => {
+    const manager = newManager();
+    assert.deepEqual(await answer(manager, "/healthz"), [200, "ok\n", TEXT]);
+    assert.deepEqual(await answer(manager, "/healthz", "HEAD"), [200, "ok\n", TEXT]);
+    assert.deepEqual(await answer(manager, "/healthz", "POST"), [
+      405,
+      "only GET and HEAD are answered\n",
+      TEXT,
+    ]);
+    const none = [404, "there are /healthz, /readyz and /metrics\n", TEXT];
+    assert.deepEqual(await answer(manager, "/other"), none);
+    assert.deepEqual(await answer(manager, "/metrics"), none);
+    const ready = "it was not started\nthe cache of example.com/v1/widgets is not complete\n";
+    assert.deepEqual(await answer(manager, "/readyz"), [500, ready, TEXT]);
+    const response = await manager.fetch(new Request("http://localhost/healthz"));
+    assert.equal(response.headers.get("Cache-Control"), "no-store");
+  });
+
+  it("answers with metrics that have a text, as their type", async () => {
+    const text = () => Promise.resolve("all 1\n");
+    const typed = newManager({ metrics: { ...keptMetrics(), text, contentType: "text/x" } });
+    assert.deepEqual(await answer(typed, "/metrics"), [200, "all 1\n", "text/x"]);
+    const untyped = newManager({ metrics: { ...keptMetrics(), text } });
+    assert.deepEqual(await answer(untyped, "/metrics"), [200, "all 1\n", TEXT]);
+    assert.equal((await answer(newManager({ metrics: keptMetrics() }), "/metrics"))[0], 404);
+  });
+
+  it("says at /healthz that it runs, also as a standby, but not that it leads with a lease that has run out", async () => {
+    await using rig: Rig = startRig(idle, { leader: { lease: "widgets", identity: "one" } });
+    const { cluster, clock } = rig;
+    await rig.until(() => rig.manager.status().isLeading);
+    const standby = new Manager(cluster, {
+      controllers: [idle(cluster)],
+      leader: { lease: "widgets", identity: "two" },
+      clock,
+      logger: silentLogger,
+    });
+    const ended = standby.run();
+    await clock.advance(1_000);
+    assert.deepEqual([standby.status().isLeading, standby.status().leader], [false, "one"]);
+    assert.deepEqual(await answer(standby, "/healthz"), [200, "ok\n", TEXT]);
+    assert.deepEqual(await answer(standby, "/readyz"), [200, "ok\n", TEXT]);
+    assert.deepEqual(await answer(rig.manager, "/healthz"), [200, "ok\n", TEXT]);
+    // The process wakes up, and no timer of it has run yet.
+    void clock.jump(11_000);
+    const text = "the lease was not renewed in time\n";
+    assert.deepEqual(await answer(rig.manager, "/healthz"), [500, text, TEXT]);
+    const stopped = standby.stop();
+    await clock.advance(20_000);
+    await Promise.all([stopped, ended]);
+  });
+});
