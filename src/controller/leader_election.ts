@@ -211,7 +211,7 @@ export class LeaderElector {
   }
 
   /**
-   * Tries to take or renew the lease; whether this process holds it then. Never throws but for the signal.
+   * Tries to take or renew the lease; whether this process holds it then. Never throws.
    */
   async #tryOnce(signal: AbortSignal, writing: AbortSignal = signal): Promise<boolean> {
     try {
@@ -219,7 +219,7 @@ export class LeaderElector {
     } catch (error) {
       const isOvertaken = isConflict(error) || isAlreadyExists(error);
       if (isOvertaken) this.#mayHold = false;
-      signal.throwIfAborted();
+      if (signal.aborted) return false;
       if (isOvertaken || isNotFound(error)) this.#observed = undefined; // it is read again before the next try
       if (!isOvertaken) {
         this.#logger.warn(
@@ -335,15 +335,11 @@ export class LeaderElector {
     };
     watchDeadline();
     onAbort(signal, () => this.#clock.clearTimeout(timer));
-    try {
-      while (await sleepUnlessAborted(retryMs, { clock: this.#clock, signal })) {
-        if (await this.#tryOnce(signal)) continue;
-        if (this.#observed !== undefined && this.holder !== this.identity) {
-          return lose(`it is held by ${this.holder || "no process"}`);
-        }
+    while (await sleepUnlessAborted(retryMs, { clock: this.#clock, signal })) {
+      if (await this.#tryOnce(signal)) continue;
+      if (this.#observed !== undefined && this.holder !== this.identity) {
+        return lose(`it is held by ${this.holder || "no process"}`);
       }
-    } catch (error) {
-      if (!signal.aborted) throw error;
     }
   }
 

@@ -1,4 +1,4 @@
-import { newCluster } from "@listwatch/cache";
+import { newCluster, type ResourceClient, silentLogger } from "@listwatch/cache";
 import { answerStatus, FakeClock, InMemoryApiServer, seededRandom } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -463,6 +463,52 @@ describe("Leadership.release", () => {
     await a.ended;
     assert.equal(clock.pendingTimers, 0);
     assert.equal(a.elector.isLeading, false);
+  });
+
+  it("has given up a renewal that waits for its answer when it resolves, and says nothing of it", async () => {
+    await using election = newElection();
+    const { clock, until, leaders } = election;
+    const a = election.add("a", { releaseOnStop: false });
+    await until(() => leaders().length === 1, 1_000);
+    a.computer.answerDelayMs = 1_000;
+    await clock.advance(2_500);
+    assert.ok(clock.pendingTimers > 1);
+    await a.leadership!.release();
+    assert.deepEqual([clock.pendingTimers, a.elector.isLeading, a.warnings], [0, false, []]);
+  });
+
+  it("ends the leadership where a renewal is answered in the same turn", async () => {
+    await using election = newElection();
+    const { clock, server } = election;
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+    const client = cluster.resource<Lease>(LEASES, { namespace: "default" });
+    const renewals: { readonly lease: Lease; readonly answer: (lease: Lease) => void }[] = [];
+    const leases = {
+      namespace: client.namespace,
+      list: client.list.bind(client),
+      watch: client.watch.bind(client),
+      get: client.get.bind(client),
+      create: client.create.bind(client),
+      replace: (lease: Lease) => new Promise<Lease>((answer) => renewals.push({ lease, answer })),
+    } as unknown as ResourceClient<Lease>;
+    const elector = new LeaderElector(leases, {
+      lease: "controller",
+      releaseOnStop: false,
+      identity: "a",
+      clock,
+      random: () => 0.5,
+      logger: silentLogger,
+    });
+    const acquired = elector.acquire(new AbortController().signal);
+    await clock.advance(100);
+    const leadership = await acquired;
+    await clock.advance(2_000);
+    assert.equal(elector.isLeading, true);
+    const [{ lease, answer }] = renewals;
+    answer(lease);
+    await leadership.release();
+    await clock.advance(0);
+    assert.equal(elector.isLeading, false);
   });
 
   it("leaves a lease to the process that has taken it meanwhile", async () => {

@@ -59,7 +59,7 @@ function newManager(
   options: Partial<ManagerOptions> = {},
   define: (cluster: Cluster) => ControllerDefinition = idle,
 ): Manager {
-  const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+  const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: new InMemoryApiServer().fetch });
   return new Manager(cluster, { controllers: [define(cluster)], logger: silentLogger, ...options });
 }
 
@@ -208,12 +208,9 @@ describe("Manager.run", () => {
     }
   });
 
-  it("ends at once at a signal that was aborted before", async () => {
-    const clock = new FakeClock();
-    const manager = newManager({ clock });
-    const ended = manager.run(AbortSignal.abort());
-    await clock.advance(0);
-    await ended;
+  it("ends at once at a signal that was aborted before, also by the system's clock", async () => {
+    const manager = newManager();
+    await manager.run(AbortSignal.abort());
     assert.deepEqual(manager.status().problems, ["it has ended"]);
   });
 
@@ -303,6 +300,17 @@ describe("Manager.stop", () => {
     const manager = newManager();
     await manager.stop();
     assert.deepEqual(manager.status().problems[0], "it was not started");
+  });
+
+  it("is what the end of its block does", async () => {
+    const clock = new FakeClock();
+    const manager = newManager({ clock });
+    void manager.run();
+    let hasEnded = false;
+    void manager[Symbol.asyncDispose]().then(() => hasEnded = true);
+    assert.equal(hasEnded, false);
+    await clock.advance(1_000);
+    assert.deepEqual([hasEnded, manager.status().problems], [true, ["it has ended"]]);
   });
 
   it("resolves also where the run has failed", async () => {
