@@ -244,12 +244,12 @@ export class Manager implements AsyncDisposable {
       return page(405, "only GET and HEAD are answered\n");
     }
     if (pathname === "/healthz") {
-      const isAlive = this.#stop === undefined || !this.#isReconciling || (this.#elector?.isLeading ?? true);
+      const isAlive = !this.#isReconciling || (this.#elector?.isLeading ?? true);
       return isAlive ? page(200, "ok\n") : page(500, "the lease was not renewed in time\n");
     }
     if (pathname === "/readyz") {
       const { problems, clusters = {} } = this.status();
-      const isReady = problems.length === 0 || this.#stop !== undefined && !this.#hasEnded &&
+      const isReady = problems.length === 0 || !this.#hasEnded &&
           Object.values(clusters).some(({ problems }) => problems.length === 0);
       return page(isReady ? 200 : 500, `${[...(isReady ? ["ok"] : []), ...problems].join("\n")}\n`);
     }

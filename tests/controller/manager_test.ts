@@ -44,7 +44,7 @@ function withEvents(): { readonly clock: FakeClock; readonly server: InMemoryApi
 
 const idle = controllerOf(() => {});
 
-/** Metrics that keep what they are told, as `name{label=value} value`. */
+/** Metrics that keep what they receive, as `name{label=value} value`. */
 function keptMetrics(): ManagerMetrics & { readonly lines: string[] } {
   const lines: string[] = [];
   const note = (name: string, value: number, labels: Readonly<Record<string, string>> = {}) => {
@@ -70,7 +70,7 @@ const answer = async (manager: Manager, path: string, method = "GET") => {
 
 const TEXT = "text/plain; charset=utf-8";
 
-describe("new Manager", () => {
+describe("Manager: its options", () => {
   it("refuses numbers that are negative or NaN, and takes Infinity", () => {
     for (const name of ["drainMs", "readTimeoutMs", "maxLagMs"]) {
       for (const value of [-1, NaN]) {
@@ -379,6 +379,19 @@ describe("Manager.fetch", () => {
     const untyped = newManager({ metrics: { ...keptMetrics(), text } });
     assert.deepEqual(await answer(untyped, "/metrics"), [200, "all 1\n", TEXT]);
     assert.equal((await answer(newManager({ metrics: keptMetrics() }), "/metrics"))[0], 404);
+    assert.equal((await answer(untyped, "/other"))[0], 404);
+  });
+
+  it("says at /healthz that it runs where nothing is elected", async () => {
+    await using rig = startRig(idle);
+    await rig.until(() => rig.manager.status().isLeading);
+    assert.deepEqual(await answer(rig.manager, "/healthz"), [200, "ok\n", TEXT]);
+  });
+
+  it("says at /readyz of clusters that a manager has not started", async () => {
+    const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+    const manager = newManager({ clusters: { one: cluster } });
+    assert.equal((await answer(manager, "/readyz"))[0], 500);
   });
 
   it("says at /healthz that it runs, also as a standby, but not that it leads with a lease that has run out", async () => {
