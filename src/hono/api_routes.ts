@@ -422,7 +422,7 @@ async function answerGroups(
   const { pacer } = reader;
   const { filter } = screen;
   const list = await groupsList(content, { ...query, namespace, filter, resource, screen, pacer, state });
-  return await documentAnswer(reader, list, form);
+  return isStatus(list) ? list : await documentAnswer(reader, list, form);
 }
 
 function answerListOf(

@@ -1,6 +1,7 @@
 /** Rows that follow the selected objects of a content; kept while they are read. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
+import { StatusError } from "../../meta/status.ts";
 import { cutPaths, type ScreenSegment, someValue } from "../../protocol/screen_values.ts";
 import type { Held } from "../../store/holding.ts";
 import { FieldCut } from "../../text/field_cut.ts";
@@ -11,6 +12,7 @@ import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import { type Blocks, NO_BLOCKS } from "../content/states.ts";
 import type { Keeper, Readers } from "../request/readers.ts";
+import { tooManyRequests } from "../request/refusals.ts";
 import { RowsState } from "./row_changes.ts";
 
 export interface FollowedObject<T> {
@@ -41,12 +43,19 @@ const PUT_UNITS = 100;
 const CUT_UNITS = 200;
 // Putting some hundred keys in order takes a third of this: first rows are written meanwhile.
 const SETTLE_UNITS = 20_000;
+// Following the change of an object: its place is searched for, and the blocks around it are copied.
+const CHANGE_UNITS = 400;
 // After that, content that changes as fast as it is read is read in one turn.
 const MOST_TRIES = 3;
 
 // The fewest and the most entries that are read in one step; each costs some microseconds.
 const LEAST_UNREAD = 512;
 const MOST_UNREAD = 2_048;
+// While more follow one content, none reads along: together they would take the turn of the event.
+const MOST_ALONG = 16;
+
+// The text and the key of one object, its places in two maps.
+const ENTRY_BYTES = 250;
 
 /** Follows the selected objects of one content, and makes rows of values of them. */
 export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
@@ -65,7 +74,10 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   #next: number | undefined;
   #rewrites = 0;
   #reading: Promise<void> | undefined;
+  #spentUnits = 0;
   windows = 0;
+  /** Counts {@linkcode FollowedObjects.bytes} while they grow; `false` if there is no room for so many. */
+  hasRoom: () => boolean | Promise<boolean> = () => true;
 
   constructor(content: Content<T>, { selection, reads }: FollowOptions) {
     this.content = content;
@@ -81,6 +93,11 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   }
 
   abstract get length(): number;
+
+  /** How many bytes they take, about. */
+  get bytes(): number {
+    return this.length * ENTRY_BYTES;
+  }
 
   /** There are no objects any more, and no blocks. */
   protected abstract clear(): void;
@@ -103,8 +120,13 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
     return this.#next === undefined || this.#next < tail || this.#rewrites !== rewrites;
   }
 
-  protected get isReading(): boolean {
+  get isReading(): boolean {
     return this.#reading !== undefined;
+  }
+
+  /** Settles once what is being read was read, or could not be; `undefined` if nothing is. */
+  get whileReading(): Promise<unknown> | undefined {
+    return this.#reading?.catch(() => {});
   }
 
   /** All rows, as they are now; {@linkcode FollowedObjects.ready} must be done. */
@@ -117,7 +139,18 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
     return this.#state;
   }
 
-  /** Reads all objects, where it must, in turns; `undefined` if it need not. */
+  /** The work of following changes since the last call. */
+  takeUnits(): number {
+    const units = this.#spentUnits;
+    this.#spentUnits = 0;
+    return units;
+  }
+
+  /**
+   * Reads all objects, where it must, in turns; `undefined` if it need not.
+   *
+   * @throws {StatusError} There is no room for them: 429.
+   */
   ready(pacer: Pacer): Promise<void> | undefined {
     if (!this.isBehind && this.#reading === undefined) return undefined;
     return this.#reading ??= this.#readAll(pacer).finally(() => this.#reading = undefined);
@@ -125,8 +158,8 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
 
   /** The log has grown: reads some entries at a time, so that none is dropped that it has not read. */
   grown(): void {
-    if (this.isBehind) return;
-    const { log: { head } } = this.content;
+    const { log: { head, along } } = this.content;
+    if (along.size > MOST_ALONG || this.isBehind) return;
     const unread = head - this.#next!;
     // More entries came at once: they are read in turns, for the next reader.
     if (unread < LEAST_UNREAD || unread > MOST_UNREAD) return;
@@ -147,6 +180,7 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
     }
     this.#next = undefined; // where one of them cannot be read, some are put: all is read again
     if (latest.size > 0) this.put(this.#followed(latest));
+    this.#spentUnits += latest.size * (CHANGE_UNITS + this.#lookUnits);
     this.#next = tail + entries.length;
   }
 
@@ -165,6 +199,11 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
     return selection?.hasFields?.(object) === false ? undefined : object;
   }
 
+  /** The cost of looking at an object. */
+  get #lookUnits(): number {
+    return (this.#cut === undefined ? OPEN_UNITS : CUT_UNITS) + (this.#selection?.units ?? 0);
+  }
+
   *#followed(latest: ReadonlyMap<string, Held<T> | undefined>): Generator<FollowedObject<T>, void> {
     for (const [key, held] of latest) {
       yield { key, held, object: held === undefined ? undefined : this.selected(key, held) };
@@ -174,7 +213,7 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   async #readAll(pacer: Pacer): Promise<void> {
     const { log, states } = this.content;
     const selection = this.#selection;
-    const units = PUT_UNITS + (this.#cut === undefined ? OPEN_UNITS : CUT_UNITS) + (selection?.units ?? 0);
+    const units = PUT_UNITS + this.#lookUnits;
     for (let tries = 1; this.isBehind; tries++) {
       const { head, resourceVersion, window: { rewrites } } = log;
       const now = states.candidates(selection?.indexed);
@@ -189,6 +228,11 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
           if (object !== undefined) batch.push({ key, held, object });
         }
         this.read(batch);
+        const hasRoom = this.hasRoom();
+        if (hasRoom !== true && !await hasRoom) {
+          this.clear();
+          throw new StatusError(tooManyRequests());
+        }
         if (pacer.spend(units * BATCH) && tries <= MOST_TRIES) await pacer.rest();
       }
       const isOne = log.window.rewrites === rewrites;
@@ -216,13 +260,11 @@ const LONG_IDLE_MS = 15 * 60_000;
 // Each of these follows every change of its content, which takes some microseconds; a search has one reader.
 const MOST_LONG_IDLE = 4;
 const MOST_IDLE = 64;
-// The text and the key of one object, its places in two maps.
-const ENTRY_BYTES = 250;
-
 /**
  * Keeps what follows the objects of all contents: while windows show it, and for a while after it was last
- * read. The least recently used is dropped for the sake of readers when all bytes are spent. It needs no
- * timer: unused rows are dropped at the next request, whatever that is for.
+ * read. The least recently used is dropped for the sake of readers when all bytes are spent, and what is read
+ * then is refused; but one may be larger than the room for it, or no order of very many objects could be
+ * read. It needs no timer: unused rows are dropped at the next request, whatever that is for.
  */
 export class KeptFollowers implements Keeper {
   readonly #readers: Readers;
@@ -230,6 +272,10 @@ export class KeptFollowers implements Keeper {
   readonly #byContent = new WeakMap<Content<KubernetesObject>, Map<string, Kept>>();
   /** The least recently used first. */
   readonly kept: Set<Kept> = new Set();
+  /** The only one that has more than there was room for. */
+  #large: Kept | undefined;
+  /** Those that wait for room; none waits for them. */
+  readonly #waiting = new Set<Kept>();
 
   constructor({ readers, clock }: { readonly readers: Readers; readonly clock: Clock }) {
     this.#readers = readers;
@@ -250,8 +296,9 @@ export class KeptFollowers implements Keeper {
     const fullName = sharedName(name, selection);
     let kept = ofContent.get(fullName);
     if (kept === undefined) {
-      kept = { followed: make(), name: fullName, content, usedMs: 0, bytes: 0 };
-      ofContent.set(fullName, kept);
+      const made: Kept = kept = { followed: make(), name: fullName, content, usedMs: 0, bytes: 0 };
+      ofContent.set(fullName, made);
+      made.followed.hasRoom = () => this.#hasRoom(made);
       content.log.along.add(kept.followed);
     }
     kept.usedMs = monotonicNow(this.#clock);
@@ -267,7 +314,7 @@ export class KeptFollowers implements Keeper {
     let unseen = 0;
     for (const kept of Array.from(this.kept).reverse()) {
       this.#count(kept);
-      if (kept.followed.windows > 0) {
+      if (isUsed(kept)) {
         kept.usedMs = nowMs;
         continue;
       }
@@ -280,22 +327,49 @@ export class KeptFollowers implements Keeper {
 
   dropSome(): boolean {
     for (const kept of this.kept) {
-      if (kept.followed.windows > 0 || kept.bytes === 0) continue;
+      if (isUsed(kept) || kept.bytes === 0) continue;
       this.#drop(kept);
       return true;
     }
     return false;
   }
 
-  /** Counts what has come since; once there is room, if there is none. */
-  #count(kept: Kept): void {
-    const bytes = kept.followed.length * ENTRY_BYTES;
+  /** Counts what has come since; once there is room, if there is none: `false`. */
+  #count(kept: Kept): boolean {
+    const { bytes } = kept.followed;
     const more = bytes - kept.bytes;
     if (more <= 0) this.#readers.unkeep(-more);
-    else if (!this.#readers.keep(more)) return;
+    else if (!this.#readers.keep(more)) return false;
     // The rows may have been dropped to make room for themselves.
     if (this.kept.has(kept)) kept.bytes = bytes;
     else this.#readers.unkeep(more);
+    return true;
+  }
+
+  /** Counts what is read; drops it if there is no room, not even once others were read and may be dropped. */
+  #hasRoom(kept: Kept): boolean | Promise<boolean> {
+    if (this.#count(kept)) return true;
+    for (const other of this.kept) {
+      const reading = other === kept || this.#waiting.has(other) ? undefined : other.followed.whileReading;
+      if (reading === undefined) continue;
+      this.#waiting.add(kept);
+      return reading.then(() => {
+        this.#waiting.delete(kept);
+        return this.#hasRoom(kept);
+      });
+    }
+    if (this.#mayBeLarge(kept)) return true;
+    this.#drop(kept);
+    return false;
+  }
+
+  #mayBeLarge(kept: Kept): boolean {
+    if (this.#large !== undefined && this.#large !== kept) {
+      if (isUsed(this.#large)) return false;
+      this.#drop(this.#large);
+    }
+    this.#large = kept;
+    return true;
   }
 
   #drop(kept: Kept): void {
@@ -304,7 +378,12 @@ export class KeptFollowers implements Keeper {
     kept.content.log.along.delete(kept.followed);
     this.#readers.unkeep(kept.bytes);
     kept.bytes = 0;
+    if (this.#large === kept) this.#large = undefined;
   }
+}
+
+function isUsed({ followed }: Kept): boolean {
+  return followed.windows > 0 || followed.isReading;
 }
 
 /** The name of what is shared by all who select the same objects. */

@@ -57,6 +57,10 @@ interface Share {
 
 // An object is in one group for each combination of its values.
 const MOST_OF_ONE = 100;
+// An object's share, and a group, its place and its row; and what a sum adds to a share.
+const SHARE_BYTES = 250;
+const TALLY_BYTES = 1_000;
+const SUM_BYTES = 16;
 // Sums of doubles differ by the order of what was added and taken away.
 const SUM_DIGITS = 12;
 
@@ -73,6 +77,11 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T, Group
 
   get length(): number {
     return this.#shares.size;
+  }
+
+  override get bytes(): number {
+    const ofSums = SUM_BYTES * this.#options.sum.length;
+    return this.#shares.size * (SHARE_BYTES + ofSums) + this.#tallies.size * (TALLY_BYTES + 4 * ofSums);
   }
 
   protected clear(): void {

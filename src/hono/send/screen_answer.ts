@@ -1,7 +1,7 @@
 /** Answers to screens: pages of orders, groups, and windows of both. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import type { Status } from "../../meta/status.ts";
+import { isTooManyRequests, type Status } from "../../meta/status.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { isStatus } from "../../protocol/statuses.ts";
@@ -10,6 +10,7 @@ import type { Clock } from "../../util/clock.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import { type ListRequest, newSelection, type Page, type Selectors } from "../content/selection.ts";
+import { tooManyRequests } from "../request/refusals.ts";
 import type { View } from "../request/requested_read.ts";
 import { type KeptFollowers, sharedName } from "../screens/followed_objects.ts";
 import { type Group, groupList, Groups } from "../screens/groups.ts";
@@ -47,9 +48,19 @@ async function orderOf(
   const make = () => new Order(content, spec, selection);
   const name = `order ${spec.name}`;
   const order = followers.get(content, { name, selection, make });
-  const first = wanted === undefined ? undefined : await order.first(wanted, pacer);
-  while (first === undefined && order.isBehind) await order.ready(pacer);
-  return { order, name: sharedName(name, selection), first };
+  try {
+    const first = wanted === undefined ? undefined : await order.first(wanted, pacer);
+    while (first === undefined && order.isBehind) await order.ready(pacer);
+    return { order, name: sharedName(name, selection), first };
+  } catch (error) {
+    return noRoom(error);
+  }
+}
+
+/** The Status of an error that says that there is no room; throws any other. */
+function noRoom(error: unknown): Status {
+  if (!isTooManyRequests(error)) throw error;
+  return tooManyRequests();
 }
 
 export async function sortedPage(
@@ -66,21 +77,27 @@ export async function sortedPage(
 async function groupsOf(
   content: Content<KubernetesObject>,
   request: ScreenRequest,
-): Promise<{ readonly groups: Groups<KubernetesObject>; readonly name: string }> {
+): Promise<{ readonly groups: Groups<KubernetesObject>; readonly name: string } | Status> {
   const { state: { followers }, resource, screen: { groupBy = [], sum = [] }, pacer } = request;
   const selection = newSelection(resource, request);
   const make = () => new Groups(content, { groupBy, sum, selection });
   const name = `groups ${JSON.stringify([groupBy.map(({ text }) => text), sum.map(({ text }) => text)])}`;
   const groups = followers.get(content, { name, selection, make });
-  while (groups.isBehind) await groups.ready(pacer);
+  try {
+    while (groups.isBehind) await groups.ready(pacer);
+  } catch (error) {
+    return noRoom(error);
+  }
   return { groups, name: sharedName(name, selection) };
 }
 
 export async function groupsList(
   content: Content<KubernetesObject>,
   request: ScreenRequest,
-): Promise<Record<string, unknown>> {
-  const { groups } = await groupsOf(content, request);
+): Promise<Record<string, unknown> | Status> {
+  const found = await groupsOf(content, request);
+  if (isStatus(found)) return found;
+  const { groups } = found;
   const { resourceVersion, length, value } = groups.present();
   return { ...groupList({ resourceVersion }), items: Array.from({ length }, (_, i) => value(i)) };
 }
@@ -92,7 +109,9 @@ export async function windowSource(
 ): Promise<RowSource | Status> {
   const { screen, view } = request;
   if (screen.groupBy !== undefined) {
-    const { groups, name } = await groupsOf(content, request);
+    const found = await groupsOf(content, request);
+    if (isStatus(found)) return found;
+    const { groups, name } = found;
     return {
       followed: groups,
       name,

@@ -13,7 +13,7 @@
 
 import { AGE_ANNOTATION } from "../../meta/list_watch.ts";
 import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.ts";
-import { newStatus, type Status } from "../../meta/status.ts";
+import { newStatus, type Status, statusErrorOf } from "../../meta/status.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
@@ -128,8 +128,10 @@ export class Windows<T extends KubernetesObject> {
     let units = 0;
     for (const window of this.#byName.values()) {
       const woken = window.look();
-      units += LOOK_UNITS + (woken > 0 ? STEP_UNITS : 0) + READER_UNITS * woken;
-      if (this.#pacer.spend(LOOK_UNITS)) await this.#pacer.rest();
+      // The first window of an order follows what has changed in it.
+      const looked = LOOK_UNITS + window.takeUnits();
+      units += looked + (woken > 0 ? STEP_UNITS : 0) + READER_UNITS * woken;
+      if (this.#pacer.spend(looked)) await this.#pacer.rest();
     }
     const restMs = Math.min(REST_FACTOR * units / UNITS_PER_MS, MOST_STEP_MS);
     this.#restUntilMs = Math.max(this.#restUntilMs, startMs + restMs);
@@ -202,6 +204,11 @@ export class Window {
     this.#onEnd();
   }
 
+  /** The work of following the changes of its rows. */
+  takeUnits(): number {
+    return this.#options.source.followed.takeUnits();
+  }
+
   /** Wakes its readers if its rows may have changed; returns how many. */
   look(): number {
     if (this.#isDue || this.#cursor === this.#log.head) return 0;
@@ -270,9 +277,9 @@ export class Window {
     for (const feed of this.#feeds) feed.wake();
   }
 
-  /** An object on disk cannot be read. */
+  /** An object on disk cannot be read, or there is no room for all of them. */
   #fail(error: unknown): void {
-    this.#failure ??= newStatus(500, "InternalError", errorMessage(error));
+    this.#failure ??= statusErrorOf(error)?.status ?? newStatus(500, "InternalError", errorMessage(error));
   }
 
   /** The window's place in the rows as they are now. */

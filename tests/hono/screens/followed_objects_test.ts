@@ -88,6 +88,41 @@ describe("KeptFollowers", () => {
     assert.ok(readers.keepSpare(MOST_BYTES));
   });
 
+  it("wait for room until others were read, and may be dropped", async () => {
+    const { readers, followers, order } = kept();
+    assert.ok(readers.keep(MOST_BYTES - 1_100));
+    // Each has 500 bytes.
+    const all = await Promise.all(["a", "b", "c", "d"].map((name) => order(name)));
+    assert.deepEqual(all.map(({ length }) => length), [2, 2, 2, 2]);
+    readers.dropUnused();
+    assert.ok(followers.kept.size <= 3);
+  });
+
+  it("leave no more than one that there was no room for", async () => {
+    const { readers, followers, order } = kept();
+    const most = MOST_BYTES - 100;
+    assert.ok(readers.keep(most));
+    for (const name of ["a", "b"]) assert.equal((await order(name)).length, 2);
+    assert.deepEqual(Array.from(followers.kept, ({ name }) => JSON.parse(name)[0]), ["b"]);
+    const shown = await order("b");
+    shown.windows = 1;
+    await assert.rejects(order("c"), { reason: "TooManyRequests" });
+    shown.windows = 0;
+    assert.equal((await order("c")).length, 2);
+    assert.equal(followers.kept.size, 1);
+    readers.unkeep(most);
+    readers.dropUnused();
+    assert.ok(readers.keepSpare(MOST_BYTES - 500));
+  });
+
+  it("do not read along where many follow: each is read again, in turns", async () => {
+    const { informer, order, reads } = kept();
+    for (let i = 0; i < 17; i++) await order(`${i}`);
+    for (let i = 0; i < 2_000; i++) informer.put(object("a/2", 1_001 + i));
+    assert.equal((await order("16")).present().length, 3);
+    assert.equal(reads(), 18);
+  });
+
   it("drop what was used least recently where readers need room", async () => {
     const { readers, followers, order } = kept();
     for (const name of ["a", "b", "a"]) await order(name);

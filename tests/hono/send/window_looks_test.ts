@@ -33,9 +33,8 @@ describe("Windows", () => {
         const { resourceVersion } = content.log;
         return new RowsState(blocksOf(["row"], () => resourceVersion), resourceVersion);
       };
-      const followed = { windows: 0, isBehind: false, present } as unknown as FollowedObjects<
-        KubernetesObject
-      >;
+      const fake = { windows: 0, isBehind: false, present, takeUnits: () => 0 };
+      const followed = fake as unknown as FollowedObjects<KubernetesObject>;
       const window = windows.join({
         source: {
           followed,

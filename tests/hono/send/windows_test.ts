@@ -200,6 +200,51 @@ describe("readApi, windows", () => {
     for (const screen of [first, ...others]) await screen.cancel();
   });
 
+  it("rest for longer where many orders follow each change", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const screens: Screen[] = [];
+    for (let i = 0; i < 40; i++) {
+      screens.push(await Screen.open(api, `sortBy=status.restarts:desc,status.other${i}&limit=2`));
+    }
+    await clock.advance(100);
+    const [first, second] = screens;
+    for (let i = 0; i < 20; i++) informer.put(pod(`b/${i}`, 1_001 + i, { restarts: 6 }));
+    assert.match(await first.next(), /^CHANGES/);
+    informer.put(pod("b/0", 1_050, { restarts: 7 }));
+    await clock.advance(250);
+    assert.match(await second.next(), /^CHANGES/);
+    assert.ok(await second.isSilent());
+    await clock.advance(250);
+    assert.match(await first.next(), /^CHANGES/);
+    for (const screen of screens) await screen.cancel();
+  });
+
+  it("are refused with 429 while all bytes are spent on orders that others show", async () => {
+    const objects = Array.from({ length: 200 }, (_, i) => pod(`a/${i}`, i + 1, { restarts: i }));
+    // An order has 50 KB: there is room for two, and one may be larger than what is left.
+    const { api } = apiOf(objects, 1_000, { maxReaderBytes: 120_000 });
+    const sortBy = (i: number) => `sortBy=status.restarts,status.other${i}&limit=1`;
+    const screens: Screen[] = [];
+    for (let i = 0; i < 3; i++) screens.push(await Screen.open(api, sortBy(i)));
+    const groups = `groupBy=status.restarts`;
+    for (const query of [`watch=1&${sortBy(3)}`, sortBy(3), `watch=1&${groups}`, groups]) {
+      const response = await api.request(`${PODS}?${query}`);
+      assert.equal(response.status, 429, query);
+      assert.equal((await response.json()).reason, "TooManyRequests");
+    }
+    const status = async (query: string) => {
+      const response = await api.request(`${PODS}?${query}`);
+      await response.text();
+      return response.status;
+    };
+    assert.equal(await status(sortBy(0)), 200);
+    await screens.pop()!.cancel();
+    // What no window shows gives way.
+    for (let i = 3; i < 9; i++) assert.equal(await status(sortBy(i)), 200);
+    for (const screen of screens) await screen.cancel();
+    assert.equal(await status(groups), 200);
+  });
+
   it("look again where more has come while they looked", async () => {
     const { api, informer, clock } = apiOf(some());
     const first = await Screen.open(api, "sortBy=status.restarts:desc&limit=1");
