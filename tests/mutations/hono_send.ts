@@ -71,6 +71,20 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     test: "tests/hono/content/restored_test.ts",
   },
   {
+    name: "watch: what leaves a selection in a relist is sent among what changes",
+    file: "src/hono/send/watch_groups.ts",
+    find: "parts.splice(isFirst ? deletes++ : parts.length, 0, bytes);",
+    replace: "parts.push(bytes);",
+    test: "tests/hono/send/watch_test.ts",
+  },
+  {
+    name: "watch: what leaves a selection in a relist takes a reader beyond what it has not received",
+    file: "src/hono/send/watch_groups.ts",
+    find: "(gapAfter !== undefined || compareResourceVersions",
+    replace: "(compareResourceVersions",
+    test: "tests/hono/send/watch_test.ts",
+  },
+  {
     name: "read API: every selection that was ever watched is kept",
     file: "src/hono/send/watch_groups.ts",
     find: "if (name !== undefined) this.#groups.delete(name);",
@@ -108,7 +122,7 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
   {
     name: "read API: with fields and bookmarks, a change that shows is left out",
     file: "src/hono/send/watch_groups.ts",
-    find: "if (views.showsNothingNew(entry, view.shown)) return undefined;",
+    find: "if (this.#all.views.showsNothingNew(entry, view.shown)) return undefined;",
     replace: "return undefined;",
     test: "tests/hono/request/fields_view_test.ts",
   },
@@ -283,8 +297,8 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
   {
     name: "merged: readers without bookmarks have no version to resume at",
     file: "src/hono/send/watch_groups.ts",
-    find: "showsPosition: !allowBookmarks && !isWithinStep",
-    replace: "showsPosition: false",
+    find: "change, view, !allowBookmarks && !isWithinStep)",
+    replace: "change, view, false)",
     test: "tests/hono/content/merged_informer_test.ts",
   },
   {

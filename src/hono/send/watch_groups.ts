@@ -166,7 +166,7 @@ export class WatchGroup<T extends KubernetesObject> {
   }
 
   #build(from: number, { length: most, skipThrough }: ChunkOptions, known?: Chunk): Chunk {
-    const { selection, allowBookmarks } = this.kind;
+    const { view, selection, allowBookmarks } = this.kind;
     const { tail, entries } = this.#all.content.log.window;
     const head = tail + entries.length;
     const parts = known?.bytes === undefined ? [] : [known.bytes];
@@ -174,6 +174,8 @@ export class WatchGroup<T extends KubernetesObject> {
     let resourceVersion = known?.resourceVersion ?? "";
     let to = known?.to ?? from;
     let units = 0;
+    // Where the next delete of a step goes, or what leaves the selection in it.
+    let deletes = 0;
     let isWithinStep = false;
     let isTooLong = false;
     // Whether the reader has the position from the last event, or by a bookmark.
@@ -183,6 +185,7 @@ export class WatchGroup<T extends KubernetesObject> {
       const entry = entries.at(to++ - tail);
       if (entry === undefined) continue;
       const isBookmark = entry.type === "BOOKMARK";
+      if (!isWithinStep) deletes = parts.length;
       isWithinStep = !isBookmark && isSameStep(entry, entries.at(to - tail));
       if (selection !== undefined) units += 2 * selection.units;
       const isSeen = skipThrough !== "" && compareResourceVersions(entry.position, skipThrough) <= 0;
@@ -190,14 +193,19 @@ export class WatchGroup<T extends KubernetesObject> {
       // In the middle of a relist a reader has no position.
       if (!isWithinStep && !isSeen) resourceVersion = entry.position;
       if (isBookmark && !allowBookmarks) continue;
-      const bytes = isBookmark ? this.bookmark(entry.position) : this.#bytes(entry, {
-        showsPosition: !allowBookmarks && !isWithinStep,
+      const change = isBookmark ? "BOOKMARK" : this.#change(entry, {
         // A reader that has come from elsewhere may have another state than the log before it.
         leavesOut: allowBookmarks && skipThrough === "",
         onOpen: () => units += OPEN_UNITS,
       });
-      if (bytes === undefined) continue;
-      parts.push(bytes);
+      if (change === undefined) continue;
+      const bytes = change === "BOOKMARK"
+        ? this.bookmark(entry.position)
+        : this.#all.views.bytes(entry, change, view, !allowBookmarks && !isWithinStep);
+      // An object may have left the selection long before its version: a reader that resumes elsewhere from
+      // the middle of a relist would keep it.
+      const isFirst = entry.isPlaced && (change === "DELETED" || change === "LEFT");
+      parts.splice(isFirst ? deletes++ : parts.length, 0, bytes);
       length += bytes.byteLength;
       hasPosition = isBookmark || entry.isPlaced;
       // A new list is cheaper for both sides, and waits for the reader.
@@ -213,28 +221,26 @@ export class WatchGroup<T extends KubernetesObject> {
     return { from, to, bytes, resourceVersion, isTooLong, isFull, units };
   }
 
-  /** The entry as this group sees it: `undefined` where it sees nothing. */
-  #bytes(
+  /** What the entry changes for this group: `undefined` if nothing. */
+  #change(
     entry: LogEntry<T>,
-    { showsPosition, leavesOut, onOpen }: {
-      readonly showsPosition: boolean;
+    { leavesOut, onOpen }: {
       /** Whether an event that shows nothing new is left out: bookmarks show the position. */
       readonly leavesOut: boolean;
       readonly onOpen: () => void;
     },
-  ): Uint8Array | undefined {
+  ): EntryChange | undefined {
     const { view, selection } = this.kind;
     if (selection?.mayHave(entry.key) === false) return undefined;
     const was = entry.oldObject !== undefined && this.#isSelected(entry, "oldObject", onOpen);
     const is = entry.type !== "DELETED" && this.#isSelected(entry, "object", onOpen);
-    const views = this.#all.views;
     if (is && was && leavesOut && view.shown !== undefined) {
       onOpen();
-      if (views.showsNothingNew(entry, view.shown)) return undefined;
+      if (this.#all.views.showsNothingNew(entry, view.shown)) return undefined;
     }
-    if (is) return views.bytes(entry, was ? "MODIFIED" : "ADDED", view, showsPosition);
+    if (is) return was ? "MODIFIED" : "ADDED";
     if (!was) return undefined;
-    return views.bytes(entry, entry.type === "DELETED" ? "DELETED" : "LEFT", view, showsPosition);
+    return entry.type === "DELETED" ? "DELETED" : "LEFT";
   }
 
   #isSelected(entry: LogEntry<T>, which: "object" | "oldObject", onOpen: () => void): boolean {
@@ -320,7 +326,8 @@ export class EntryViews<T extends KubernetesObject> {
     // relist did not move it; a reader that resumes there has to list again.
     const least = isLate ? position : gapAfter ?? position;
     const isDelete = change === "LEFT" || change === "DELETED";
-    const isOld = isDelete && entry.isPlaced && compareResourceVersions(resourceVersion, least) < 0;
+    const isOld = isDelete && entry.isPlaced &&
+      (gapAfter !== undefined || compareResourceVersions(resourceVersion, least) < 0);
     const shown = isOld ? least : showsPosition && !entry.isPlaced ? position : resourceVersion;
     if (change !== "LEFT" && shown === resourceVersion) {
       return heldEventText(change, entry.object!, { view, holding: this.#holding });
