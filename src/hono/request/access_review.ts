@@ -94,7 +94,8 @@ export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions 
       const value = reviewedUser(await review(cluster, "authentication.k8s.io/v1", of), token, audiences);
       return { value, isYes: value !== undefined };
     };
-    return await users.get({ key: hex(await digestOf(token)), client: addressOf(c), ask });
+    const key = String.fromCharCode(...await digestOf(token));
+    return await users.get({ key, client: addressOf(c), ask });
   };
 }
 
@@ -122,7 +123,7 @@ export function subjectAccessReview(cluster: ReviewCluster, options: ReviewOptio
       const of = { kind: "SubjectAccessReview", spec, action: "review a reader's access", signal };
       const { allowed, denied, reason } = await review(cluster, "authorization.k8s.io/v1", of);
       const isAllowed = allowed === true && (denied === undefined || denied === false);
-      const why = typeof reason === "string" && reason !== "" ? reason : false;
+      const why = typeof reason === "string" ? reason : false;
       return { value: isAllowed || why, isYes: isAllowed };
     };
     const client = request.user === undefined ? addressOf(c) : request.user.name;
@@ -230,10 +231,6 @@ function isExtra(extra: unknown): boolean {
 
 function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((text) => typeof text === "string") : [];
-}
-
-function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 interface Question<T> {

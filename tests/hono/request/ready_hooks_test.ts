@@ -3,15 +3,19 @@ import process from "node:process";
 import { describe, it } from "node:test";
 import type { Context } from "hono";
 import {
+  allOf,
   allowNamespaces,
+  type Authorize,
+  type BearerToken,
   bearerTokens,
   type RequestAttributes,
   subjectAccessReview,
   tokenReview,
 } from "@listwatch/cache/hono";
-import { AnswerCache } from "../../../src/hono/request/access_review.ts";
+import { AnswerCache, type ReviewCluster } from "../../../src/hono/request/access_review.ts";
 import { sleep } from "../../../src/util/abort.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { settle } from "../../../src/util/clock.ts";
 
 const context = (headers: Record<string, string> = {}) => {
   const raw = new Request("http://cache/api", { headers });
@@ -41,7 +45,133 @@ const pods = {
   user: jane,
 } as const;
 
+/** Waits for what takes a few turns. */
+async function until(isSo: () => boolean): Promise<void> {
+  for (let turn = 0; !isSo(); turn++) {
+    assert.ok(turn < 100, `it does not come: ${isSo}`);
+    await settle();
+  }
+}
+
+/** Options of a request for a review. */
+type Sent = Parameters<ReviewCluster["request"]>[1];
+
+/** What reviews send, which a test answers. */
+function questions() {
+  const sent: (Sent & { readonly path: string; readonly answer: (status: unknown) => void })[] = [];
+  const request = (path: string, options: Sent) =>
+    new Promise((resolve) => sent.push({ ...options, path, answer: (status) => resolve({ status }) }));
+  return { sent, cluster: { request } };
+}
+
 describe("subjectAccessReview", () => {
+  it("creates a review as an API server has it, and stops waiting for it after 5 s", async () => {
+    const clock = new FakeClock();
+    const { sent, cluster } = questions();
+    const answer = Promise.resolve(subjectAccessReview(cluster, { clock })(pods, context()));
+    await clock.advance(4_999);
+    const [{ path, method, action, body, signal }] = sent;
+    const { spec, ...review } = body as { readonly spec: unknown };
+    assert.equal(path, "/apis/authorization.k8s.io/v1/subjectaccessreviews");
+    assert.deepEqual([method, action], ["POST", "review a reader's access"]);
+    assert.deepEqual(review, { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview" });
+    assert.deepEqual((spec as { readonly user: string }).user, "jane");
+    assert.equal(signal.aborted, false);
+    await Promise.all([clock.advance(1), assert.rejects(answer, /has not answered within 5000 ms/)]);
+    assert.equal(signal.aborted, true);
+  });
+
+  it("asks of a user no more than is known, and of the extra only what Kubernetes has: lists of texts", async () => {
+    const { specs, cluster } = reviewer({ allowed: true });
+    const authorize = subjectAccessReview(cluster);
+    for (
+      const extra of [undefined, null, "read", ["read"], { a: "read" }, { a: ["read", 7] }, {
+        a: ["x"],
+        b: 1,
+      }]
+    ) {
+      await authorize({ ...pods, user: { name: "jane", extra } }, context());
+    }
+    const resourceAttributes = {
+      namespace: "shop",
+      verb: "get",
+      group: "",
+      version: "v1",
+      resource: "pods",
+      name: "web-1",
+    };
+    assert.deepEqual(specs, [{ user: "jane", groups: [], resourceAttributes }]);
+    assert.deepEqual(Object.keys(specs[0]), ["user", "groups", "resourceAttributes"]);
+  });
+
+  it("lets the users wait by name, and strangers by address: none of them takes the places of the others", async () => {
+    const { sent, cluster } = questions();
+    const authorize = subjectAccessReview(cluster, {
+      maxInFlight: 1,
+      maxWaitingPerClient: 1,
+      timeoutMs: Infinity,
+    });
+    const ask = async (user: string | undefined, name: string, address = "10.0.0.1") => {
+      const at = {
+        ...context(),
+        env: { incoming: { socket: { remoteAddress: address } } },
+      } as unknown as Context;
+      const asked = { ...pods, name, user: user === undefined ? undefined : { name: user } };
+      return await Promise.resolve().then(() => authorize(asked, at)).catch((error) => String(error));
+    };
+    const answers = [
+      ask("jane", "a"),
+      ask("jane", "b"),
+      ask("jane", "c", "10.0.0.2"),
+      ask("joe", "a"),
+      ask(undefined, "a"),
+      ask(undefined, "b"),
+      ask(undefined, "c", "10.0.0.2"),
+      ask(undefined, "d", "10.0.0.2"),
+    ];
+    for (let i = 0; i < 5; i++) {
+      await until(() => sent.length > i);
+      sent[i].answer({ allowed: true });
+    }
+    const tooMany = /too many questions/;
+    const isRefused = (await Promise.all(answers)).map((answer) => tooMany.test(String(answer)));
+    assert.deepEqual(isRefused, [false, false, true, false, false, true, false, true]);
+  });
+
+  it("has 16 questions in flight, 12 of them new ones, and lets 1024 wait, 64 of one client", async () => {
+    const clock = new FakeClock();
+    const { sent, cluster } = questions();
+    const authorize = subjectAccessReview(cluster, { clock, timeoutMs: Infinity });
+    const ask = async (user: string, name: number) => {
+      try {
+        return await authorize({ ...pods, name: `${name}`, user: { name: user } }, context());
+      } catch (error) {
+        return /too many questions/.test(String(error)) ? "refused" : error;
+      }
+    };
+    const count = (length: number, user: string) => Array.from({ length }, (_, i) => ask(user, i));
+    const first = count(12 + 65, "first");
+    const others = Array.from({ length: 15 }, (_, i) => count(64, `user-${i}`)).flat();
+    const last = ask("another", 0);
+    for (let i = 0; i < 12 + 1024; i++) {
+      await until(() => sent.length > i);
+      assert.ok(sent.length <= i + 12);
+      sent[i].answer({ allowed: true });
+    }
+    assert.deepEqual(await Promise.all(first), [...Array(12 + 64).fill(true), "refused"]);
+    assert.deepEqual(new Set(await Promise.all(others)), new Set([true]));
+    assert.equal(await last, "refused");
+    await clock.advance(60_000);
+    // Now they are known.
+    const again = count(20, "first");
+    for (let i = 1036; i < 1056; i++) {
+      await until(() => sent.length >= Math.min(i + 16, 1056));
+      assert.ok(sent.length <= i + 16);
+      sent[i].answer({ allowed: true });
+    }
+    assert.deepEqual(await Promise.all(again), Array(20).fill(true));
+  });
+
   it("gives no question the answer to another one: each member of it counts", async () => {
     const questions: readonly RequestAttributes[] = [
       pods,
@@ -125,6 +255,101 @@ const withSocketToken = (token: string) => context(socketHeaders(token));
 describe("tokenReview", () => {
   const user = { username: "jane" };
 
+  it("creates a review as an API server has it, with the one audience that is demanded, too", async () => {
+    const { sent, cluster } = questions();
+    const answer = tokenReview(cluster, { audiences: ["cache"] })(withToken("a-token"));
+    await until(() => sent.length > 0);
+    const [{ path, method, action, body, signal, answer: say }] = sent;
+    assert.equal(path, "/apis/authentication.k8s.io/v1/tokenreviews");
+    assert.deepEqual([method, action, signal.aborted], ["POST", "review a token", false]);
+    const spec = { token: "a-token", audiences: ["cache"] };
+    assert.deepEqual(body, { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec });
+    say({ authenticated: true, user, audiences: ["other"] });
+    assert.equal(await answer, undefined);
+  });
+
+  it("knows a user as the answer has it, and by no answer that is none", async () => {
+    const known = (status: unknown) => {
+      const { cluster } = reviewer(status);
+      return tokenReview(cluster)(withToken("a-token"));
+    };
+    const whole = { username: "jane", uid: "7", groups: ["a", 7, "b"], extra: { scopes: ["read"] } };
+    assert.deepEqual(await known({ authenticated: true, user: whole, error: "" }), jane);
+    for (const uid of ["", 7, null]) {
+      const found = await known({ authenticated: true, user: { ...user, uid, groups: "a" } });
+      assert.deepEqual(found, { name: "jane", groups: [] }, String(uid));
+    }
+    for (const username of [undefined, "", 7, ["jane"]]) {
+      assert.equal(await known({ authenticated: true, user: { username } }), undefined, String(username));
+    }
+    for (const error of ["signature", null, 7]) {
+      assert.equal(await known({ authenticated: true, user, error }), undefined, String(error));
+    }
+  });
+
+  it("ends a user with the JSON web token, and with nothing that only looks like one", async () => {
+    const { cluster } = reviewer({ authenticated: true, user });
+    const authenticate = tokenReview(cluster);
+    const of = (claims: string) => `e30.${btoa(claims).replace(/=+$/, "")}.c2ln`;
+    const endOf = async (token: string) => (await authenticate(withToken(token)))?.expiresAtMs;
+    assert.equal(await endOf(of('{"exp":1700000600}')), 1_700_000_600_000);
+    const claims = of('{"exp":1700000600}');
+    for (
+      const token of [
+        `${claims}.more`,
+        claims.slice(0, claims.lastIndexOf(".")),
+        of('{"exp":"1700000600"}'),
+        of('{"exp":1e999}'),
+        of('{"exp":null}'),
+        of("[]"),
+        of("no JSON"),
+        "e30.*.c2ln",
+      ]
+    ) {
+      assert.equal(await endOf(token), undefined, token);
+    }
+  });
+
+  it("takes no token for another one where digests come later, as those of Web Crypto do", async () => {
+    const { getBuiltinModule } = process;
+    process.getBuiltinModule = undefined as never;
+    try {
+      const { specs, cluster } = reviewer({ authenticated: true, user });
+      const authenticate = tokenReview(cluster);
+      for (const token of ["a-token", "another-token", "a-token"]) await authenticate(withToken(token));
+      assert.deepEqual(specs, [{ token: "a-token" }, { token: "another-token" }]);
+    } finally {
+      process.getBuiltinModule = getBuiltinModule;
+    }
+  });
+
+  it("keeps 4096 refusals: the oldest is reviewed once more", async () => {
+    const { specs, cluster } = reviewer({ authenticated: false });
+    const authenticate = tokenReview(cluster);
+    for (let i = 0; i < 4_097; i++) await authenticate(withToken(`token-${i}`));
+    await authenticate(withToken("token-1"));
+    assert.equal(specs.length, 4_097);
+    await authenticate(withToken("token-0"));
+    assert.equal(specs.length, 4_098);
+  });
+
+  it("and subjectAccessReview refuse limits with which nothing could work", () => {
+    const { cluster } = reviewer({});
+    const fromZero = ["allowedTtlMs", "deniedTtlMs", "maxEntries", "maxWaiting", "maxWaitingPerClient"];
+    for (const make of [tokenReview, subjectAccessReview]) {
+      for (const name of [...fromZero, "maxInFlight", "timeoutMs"]) {
+        const least = fromZero.includes(name) ? 0 : 1;
+        for (const right of [least, 1, Infinity]) make(cluster, { [name]: right });
+        for (const wrong of [least - 1, NaN, "1"]) {
+          assert.throws(
+            () => make(cluster, { [name]: wrong }),
+            new RegExp(`^RangeError: Cannot review with a ${name} of `),
+          );
+        }
+      }
+    }
+  });
+
   it("asks for no token that is longer than any of a cluster, nor for what is no bearer token", async () => {
     const { specs, cluster } = reviewer({ authenticated: true, user });
     const authenticate = tokenReview(cluster);
@@ -173,6 +398,49 @@ describe("tokenReview", () => {
 });
 
 describe("bearerTokens", () => {
+  it("takes tokens of 16 to 16384 characters, and says of each other one what is wrong", async () => {
+    const of = (token: unknown, user: unknown) => () => bearerTokens([{ token, user } as BearerToken]);
+    for (const token of ["x".repeat(16), "x".repeat(16_384)]) {
+      const authenticate = of(token, { name: "jane" })();
+      for (const present of [withToken, withSocketToken]) {
+        assert.equal((await authenticate(present(token)))?.name, "jane");
+        assert.equal(await authenticate(present(`${token}x`)), undefined);
+      }
+      assert.equal(await authenticate(context()), undefined);
+    }
+    const faults: readonly (readonly [token: unknown, problem: string])[] = [
+      [7, "is no text"],
+      [undefined, "is no text"],
+      ["x".repeat(15), "is shorter than 16 characters"],
+      ["x".repeat(16_385), "is longer than 16384 characters"],
+      ["two words of a token", "must be one word of printable ASCII characters"],
+    ];
+    for (const [token, problem] of faults) {
+      assert.throws(
+        of(token, { name: "jane" }),
+        new RegExp(`^TypeError: Cannot use the token at index 0: it ${problem}$`),
+      );
+    }
+    for (const user of [undefined, null, {}, { name: 7 }, { name: "" }]) {
+      assert.throws(of("x".repeat(16), user), /^TypeError: .* at index 0: its user has no name$/);
+    }
+  });
+
+  it("asks for no token that no header could have", async () => {
+    const { specs, cluster } = reviewer({ authenticated: true, user: { username: "jane" } });
+    const authenticate = tokenReview(cluster);
+    for (const token of ["two words", "x\n", "\x7f"]) {
+      assert.equal(await authenticate(withSocketToken(token)), undefined);
+    }
+    for (const header of ["Bearer t\xf6ken", "Bearer  x", "Bearer \t", "Bearer a\tb", "Bearer \x7f"]) {
+      assert.equal(await authenticate(context({ Authorization: header })), undefined, header);
+    }
+    const padded = `Bearer ${"x".repeat(16_384)} ${"y".repeat(8)}`;
+    assert.equal((await authenticate(context({ Authorization: padded })))?.name, "jane");
+    assert.equal(await authenticate(context({ Authorization: `${padded}y` })), undefined);
+    assert.equal(specs.length, 1);
+  });
+
   it("knows none of 2,000 other tokens, some of which have digests that begin alike", async () => {
     const authenticate = bearerTokens([{ token: "the-only-token-there-is", user: { name: "jane" } }]);
     assert.equal((await authenticate(withToken("the-only-token-there-is")))?.name, "jane");
@@ -240,7 +508,84 @@ describe("allowNamespaces", () => {
   });
 });
 
+describe("allowNamespaces and allOf", () => {
+  const decide = (rule: Authorize, more: Partial<RequestAttributes> = {}) =>
+    rule({ ...pods, ...more } as RequestAttributes, context());
+
+  it("say what may be read", async () => {
+    const system = { namespace: "kube-system" } as const;
+    const [one, two] = [["shop"], ["shop", "blog"]].map((namespaces) => allowNamespaces(namespaces));
+    assert.equal(await decide(one, system), 'only the namespace "shop" may be read');
+    assert.equal(await decide(two, system), 'only the namespaces "shop", "blog" may be read');
+    const none = allowNamespaces([], { clusterResources: ["nodes"] });
+    assert.equal(await decide(none), "only no namespace may be read");
+    assert.equal(
+      await decide(none, { scope: "cluster", namespace: undefined, resource: "nodes" } as const),
+      true,
+    );
+    const narrow = allowNamespaces(["shop"], {
+      resources: ["services", "jobs.batch"],
+      verbs: ["get", "list"],
+    });
+    assert.equal(await decide(narrow), "only services, jobs.batch may be read");
+    assert.equal(await decide(narrow, { verb: "watch" }), "only get, list is allowed here");
+  });
+
+  it("name the option with a wrong name in it", () => {
+    for (const option of ["resources", "clusterResources", "verbs"]) {
+      for (const [wrong, text] of [["pods", "Cannot allow"], [["*"], 'Cannot allow "*" among']] as const) {
+        assert.throws(
+          () => allowNamespaces(["shop"], { [option]: wrong }),
+          new RegExp(`^TypeError: ${RegExp.escape(text)} ${option}: `),
+        );
+      }
+    }
+    assert.throws(() => allowNamespaces(["*"]), /^TypeError: Cannot allow "\*" among namespaces: /);
+    assert.throws(() => allowNamespaces("shop" as never), /^TypeError: Cannot allow namespaces: /);
+    assert.throws(() => allowNamespaces([]), /^TypeError: Cannot allow anything: /);
+    assert.throws(() => allOf(() => true, undefined as never), /^TypeError: Cannot join rules: /);
+  });
+
+  it("wait for each rule: a promise is no yes of all of them", async () => {
+    const yes: Authorize = () => Promise.resolve(true);
+    assert.equal(await decide(allOf(yes, yes)), true);
+    assert.equal(await decide(allOf(yes, () => "come back tomorrow")), "come back tomorrow");
+    assert.equal(await decide(allOf(yes, () => Promise.resolve(false))), false);
+  });
+});
+
 describe("AnswerCache", () => {
+  it("has no more questions in flight than it may, of those that were known before neither", async () => {
+    const cache = new AnswerCache<boolean>({
+      clock: new FakeClock(),
+      allowedTtlMs: 0,
+      deniedTtlMs: 0,
+      maxEntries: 10,
+      maxInFlight: 2,
+      maxWaiting: 10,
+      maxWaitingPerClient: 10,
+      timeoutMs: Infinity,
+    });
+    const waiting: (() => void)[] = [];
+    const ask = (key: string) => {
+      const ask = () =>
+        new Promise<{ readonly value: boolean; readonly isYes: boolean }>((resolve) =>
+          waiting.push(() => resolve({ value: true, isYes: true }))
+        );
+      return cache.get({ key, client: key, ask });
+    };
+    for (let round = 0; round < 2; round++) {
+      const answers = ["a", "b", "c"].map(ask);
+      for (let left = 3; left > 0; left--) {
+        await until(() => waiting.length >= Math.min(2, left));
+        for (let turn = 0; turn < 5; turn++) await settle();
+        assert.equal(waiting.length, Math.min(2, left));
+        waiting.shift()!();
+      }
+      await Promise.all(answers);
+    }
+  });
+
   it("knows no one any more whose last answer was no: others are not sent away for it", async () => {
     const cache = new AnswerCache<boolean>({
       clock: new FakeClock(),

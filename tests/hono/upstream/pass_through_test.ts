@@ -142,6 +142,9 @@ describe("readApi with passThrough", () => {
       assert.equal((await api.request("/apis", { headers: headers as Record<string, string> })).status, 200);
     }
     assert.deepEqual(upstream.requests, []);
+    // A token ends at a space: no more than it is sent on.
+    await api.request(LOG, { headers: { Authorization: "Bearer a b" } });
+    assert.equal(new Headers(upstream.last.init.headers).get("Authorization"), "Bearer a");
   });
 
   it("does not send a token of the cache's own to anyone", async () => {
