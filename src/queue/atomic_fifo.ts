@@ -79,7 +79,7 @@ export interface Failure {
   readonly error: unknown;
 }
 
-/** The result of {@linkcode PoppingQueue.take} if the objects of all places were deleted. */
+/** The result of {@linkcode PoppingQueue.take} if there is no place, or the objects of all were deleted. */
 export const NOTHING: unique symbol = Symbol();
 
 /**
@@ -107,7 +107,7 @@ export abstract class PoppingQueue<I, P = unknown> {
   }
 
   /**
-   * Removes and returns the next item, or {@linkcode NOTHING}. Called only if there is a place.
+   * Removes and returns the next item, or {@linkcode NOTHING}.
    * @internal
    */
   protected abstract take(): I | typeof NOTHING;
@@ -143,7 +143,7 @@ export abstract class PoppingQueue<I, P = unknown> {
   async pop(process: PopProcessFunc<I>, options: PopOptions = {}): Promise<I> {
     for (;;) {
       const isInInitialList = !this.hasSynced();
-      const item = this.places.length === 0 ? NOTHING : this.take();
+      const item = this.take();
       if (item !== NOTHING) return await this.process(item, process, isInInitialList);
       await this.waitOrThrow(options.signal);
     }
@@ -151,7 +151,6 @@ export abstract class PoppingQueue<I, P = unknown> {
 
   /** As {@linkcode Queue.tryPop}. */
   tryPop(process: SyncProcessFunc<I>): boolean {
-    if (this.places.length === 0) return false;
     const isInInitialList = !this.hasSynced();
     const item = this.take();
     if (item === NOTHING) return false;
@@ -274,7 +273,7 @@ export interface AtomicFIFOOptions<T> extends QueueOptions<T> {
  */
 export class AtomicFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Queue<T> {
   readonly #keyFunc: KeyFunc;
-  readonly #emitBookmarks: boolean;
+  readonly #emitBookmarks: boolean | undefined;
   /**
    * How many lists and resyncs are queued: a field, as a call at each event would cost time.
    * @internal
@@ -286,7 +285,7 @@ export class AtomicFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements 
   constructor(options: AtomicFIFOOptions<T>) {
     super(options);
     this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
-    this.#emitBookmarks = options.emitDeltaTypeBookmark ?? false;
+    this.#emitBookmarks = options.emitDeltaTypeBookmark;
     this.transform = options.transform;
   }
 
@@ -297,25 +296,25 @@ export class AtomicFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements 
 
   /** Queues an `Added` delta. */
   add(object: T): void {
-    this.#populate();
+    this.population.populate();
     this.queueDelta("Added", object, "add");
   }
 
   /** Queues an `Updated` delta, whether or not the object is known. */
   update(object: T): void {
-    this.#populate();
+    this.population.populate();
     this.queueDelta("Updated", object, "update");
   }
 
   /** Queues a `Deleted` delta, whether or not the object is known. */
   delete(object: Queued<T>): void {
-    this.#populate();
+    this.population.populate();
     this.queueDelta("Deleted", object, "delete");
   }
 
   /** Queues a `Deleted` delta of a tombstone, whether or not the object is known. */
   deleteKey(key: string, resourceVersion?: string): void {
-    this.#populate();
+    this.population.populate();
     this.queueTombstone(key, this.lastKnown(key), resourceVersion);
   }
 
@@ -404,7 +403,6 @@ export class AtomicFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements 
   /** @internal */
   protected queueTombstone(key: string, lastKnown: T | undefined, resourceVersion?: string): void {
     const object = new DeletedFinalStateUnknown(key, lastKnown);
-    this.keyIn(object, "replace");
     this.push({ type: "Deleted", object, ...(resourceVersion !== undefined && { resourceVersion }) });
   }
 
@@ -419,10 +417,6 @@ export class AtomicFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements 
       object = transformed(this.transform, object);
     }
     this.push({ type, object } as Delta<T>);
-  }
-
-  #populate(): void {
-    if (!this.population.isPopulated) this.population.populate();
   }
 
   /** @internal */

@@ -128,7 +128,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
       this.#queueTombstone(key, last instanceof DeletedFinalStateUnknown ? last.object : last);
     }
     for (const key of this.#knownObjects?.listKeys() ?? []) {
-      if (keys.has(key) || this.#items.has(key)) continue;
+      if (this.#items.has(key)) continue; // as those of the list are, too
       queuedDeletions++;
       this.#queueTombstone(key, this.#knownObjects!.getByKey(key));
     }

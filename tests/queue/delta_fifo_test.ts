@@ -5,8 +5,10 @@ import {
   DeltaFIFO,
   type DeltaFIFOOptions,
   type KeyListerGetter,
+  newest,
   NotDeltasError,
   type ObjectDeltas,
+  oldest,
   ZeroLengthDeltasError,
 } from "@listwatch/cache/queue";
 import { KeyError, TransformError } from "@listwatch/cache/store";
@@ -211,6 +213,41 @@ describe("DeltaFIFO", () => {
     assert.equal(queue.hasSynced(), false);
   });
 
+  it("deletes by a key what is not queued, where it knows nothing: not at all", () => {
+    const queue = new DeltaFIFO<Thing>();
+    queue.deleteKey("foo");
+    assert.deepEqual(drain(queue), []);
+  });
+
+  it("leaves out of a list what the transform throws at, where someone receives that", () => {
+    const failed: string[] = [];
+    const queue = new DeltaFIFO<Thing>({
+      transform: (object) => {
+        if (object.value === "bad") throw new Error("no");
+        return { ...object, value: `${object.value}!` };
+      },
+      onTransformFailure: (_error, object) => {
+        failed.push(object.metadata.name);
+        return undefined;
+      },
+    });
+    queue.replace([thing("a", 1), thing("b", "bad"), thing("c", 2)]);
+    assert.deepEqual(drain(queue), [["a", "Sync 1!"], ["c", "Sync 2!"]]);
+    assert.deepEqual(failed, ["b"]);
+  });
+
+  it("takes lists as they are where it transforms nothing", () => {
+    const queue = new DeltaFIFO<Thing>({ onTransformFailure: () => assert.fail("nothing failed") });
+    queue.replace([foo]);
+    assert.deepEqual(drain(queue), [["foo", "Sync 5"]]);
+  });
+
+  it("has the keys that its key function computes", () => {
+    const queue = new DeltaFIFO<Thing>({ keyFunc: (object) => `key of ${(object as Thing).metadata.name}` });
+    queue.add(foo);
+    assert.deepEqual(drain(queue), [["key of foo", "Added 5"]]);
+  });
+
   const synced: Record<string, [DeltaFIFOOptions<Thing>, (queue: DeltaFIFO<Thing>) => void, pops: number]> = {
     "an empty list": [{}, (queue) => queue.replace([]), 0],
     "a list of two": [{}, (queue) => queue.replace([foo, bar]), 2],
@@ -224,6 +261,14 @@ describe("DeltaFIFO", () => {
       { knownObjects: known(foo, bar, baz) },
       (queue) => queue.replace([foo, bar]),
       3,
+    ],
+    "a resync, and a list of one that lacks another": [
+      { knownObjects: known(foo) },
+      (queue) => {
+        queue.resync();
+        queue.replace([bar]);
+      },
+      2,
     ],
     "an add": [{}, (queue) => queue.add(foo), 0],
     "a delete of an unknown object": [{}, (queue) => queue.delete(foo), 0],
@@ -335,10 +380,17 @@ describe("DeltaFIFO", () => {
   it("queues nothing for an object without a key", () => {
     const queue = new DeltaFIFO<Thing>();
     const bad = "not an object" as unknown as Thing;
-    for (const write of [() => queue.add(bad), () => queue.update(bad), () => queue.delete(bad)]) {
-      assert.throws(write, KeyError);
+    const calls: Record<string, () => void> = {
+      add: () => queue.add(bad),
+      update: () => queue.update(bad),
+      delete: () => queue.delete(bad),
+      get: () => queue.get(bad),
+      replace: () => queue.replace([foo, bad]),
+    };
+    for (const [operation, call] of Object.entries(calls)) {
+      assert.throws(call, (error) => error instanceof KeyError && error.operation === operation);
     }
-    assert.throws(() => queue.replace([foo, bad]), KeyError);
+    assert.throws(() => queue.addIfNotPresent([]), /^KeyError: Cannot read the key of an object: /);
     assert.deepEqual(queue.listKeys(), ["foo"]);
   });
 });
@@ -352,5 +404,13 @@ describe("DeltaFIFO.resync", () => {
     });
     queue.resync();
     assert.deepEqual(queue.listKeys(), ["bar"]);
+  });
+});
+
+describe("oldest and newest", () => {
+  it("are the first and the last of some deltas, and nothing of none", () => {
+    const deltas = [1, 2, 3];
+    assert.deepEqual([oldest(deltas), newest(deltas)], [1, 3]);
+    assert.deepEqual([oldest([]), newest([])], [undefined, undefined]);
   });
 });

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { metaNamespaceKey } from "@listwatch/cache";
+import { ErrRequeue } from "@listwatch/cache/compat";
 import { FIFO } from "@listwatch/cache/queue";
 import { ExplicitKey, KeyError } from "@listwatch/cache/store";
+import { FakeClock } from "@listwatch/cache/testing";
 
 interface Thing {
   metadata: { name: string };
@@ -90,6 +92,45 @@ describe("FIFO", () => {
     queue.add(thing("a", 3));
     assert.deepEqual(await pop(queue), ["c", 1]);
     assert.deepEqual(await pop(queue), ["a", 3]);
+  });
+
+  it("says which call an object without a key was refused at", async () => {
+    const bad = {} as Thing;
+    let isBad = true;
+    const queue = new FIFO<Thing>((object) => {
+      if (isBad) throw new Error("no key");
+      return metaNamespaceKey(object);
+    });
+    const calls: Record<string, () => void> = {
+      add: () => queue.add(bad),
+      update: () => queue.update(bad),
+      addIfNotPresent: () => queue.addIfNotPresent(bad),
+      delete: () => queue.delete(bad),
+      get: () => queue.get(bad),
+      replace: () => queue.replace([bad]),
+    };
+    for (const [operation, call] of Object.entries(calls)) {
+      assert.throws(call, (error) => error instanceof KeyError && error.operation === operation);
+    }
+    isBad = false;
+    queue.add(thing("a", 1));
+    assert.deepEqual(queue.get(thing("a")), thing("a", 1));
+    const popped = queue.pop(() => {
+      isBad = true;
+      throw new ErrRequeue();
+    });
+    await assert.rejects(popped, (error) => error instanceof KeyError && error.operation === "requeue");
+  });
+
+  it("wakes nobody by an empty list", async () => {
+    const queue = new FIFO<Thing>(metaNamespaceKey);
+    let isAwake = false;
+    const woken = queue.wait().then(() => void (isAwake = true));
+    queue.replace([]);
+    await new FakeClock().advance(0);
+    assert.equal(isAwake, false);
+    queue.replace([thing("a")]);
+    await woken;
   });
 
   it("counts the places of deleted objects for hasSynced", () => {

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Clock, type Logger, metaNamespaceKey } from "@listwatch/cache";
-import { DeltaFIFO, FIFO, FIFOClosedError, RealFIFO } from "@listwatch/cache/queue";
+import {
+  DeltaFIFO,
+  FIFO,
+  FIFOClosedError,
+  NotDeltasError,
+  RealFIFO,
+  ZeroLengthDeltasError,
+} from "@listwatch/cache/queue";
 import { ErrRequeue } from "@listwatch/cache/compat";
 import type { LogFields } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
@@ -245,6 +252,9 @@ for (const [kind, make] of Object.entries(kinds)) {
     it("ends a wait for the sync with the signal's reason", async () => {
       const reason = new Error("enough");
       await assert.rejects(make().synced(AbortSignal.abort(reason)), reason);
+      const synced = make();
+      synced.add(thing("a"));
+      await synced.synced(AbortSignal.abort(reason)); // there is nothing to wait for
     });
 
     it("has not synced before anything came", () => {
@@ -368,6 +378,16 @@ describe("FIFO whose key function throws of an item that was slow", () => {
   });
 });
 
+function requeueNow(queue: AnyQueue): void {
+  queue.tryPop(() => {
+    throw new ErrRequeue();
+  });
+}
+
+async function requeueLater(queue: AnyQueue): Promise<void> {
+  await queue.pop(() => Promise.reject(new ErrRequeue()));
+}
+
 for (const kind of ["FIFO", "DeltaFIFO"]) {
   describe(`a queue that requeues: ${kind}`, () => {
     it("puts the item back at the end where the process callback says so, and succeeds", async () => {
@@ -404,6 +424,18 @@ for (const kind of ["FIFO", "DeltaFIFO"]) {
       assert.equal(nameOf(await served), "a");
     });
 
+    it("counts an item that was put back once", async () => {
+      for (const requeue of [requeueNow, requeueLater]) {
+        const queue = kinds[kind]();
+        queue.replace([thing("a"), thing("b"), thing("c")], "1");
+        await requeue(queue);
+        assert.equal(queue.tryPop(() => {}), true);
+        assert.equal(queue.hasSynced(), false);
+        assert.equal(queue.tryPop(() => {}), true);
+        assert.equal(queue.hasSynced(), true);
+      }
+    });
+
     it("lets what came meanwhile win over the item that is put back", async () => {
       const queue = kinds[kind]();
       const older = thing("a");
@@ -419,3 +451,22 @@ for (const kind of ["FIFO", "DeltaFIFO"]) {
     });
   });
 }
+
+describe("ErrRequeue and the errors of queues", () => {
+  it("have codes and client-go's texts", () => {
+    const errors = [
+      new FIFOClosedError(),
+      new ErrRequeue(),
+      new ErrRequeue({ cause: new Error("later, please") }),
+      new ZeroLengthDeltasError(),
+      new NotDeltasError("a"),
+    ];
+    assert.deepEqual(errors.map(({ code, message }) => `${code}: ${message}`), [
+      "FIFOClosed: DeltaFIFO: manipulating with closed queue",
+      "Requeue: the popped item should be requeued",
+      "Requeue: the popped item should be requeued: later, please",
+      "ZeroLengthDeltas: 0 length Deltas object; can't get key",
+      "NotDeltas: object must be of type deltas, but got a value of type string",
+    ]);
+  });
+});

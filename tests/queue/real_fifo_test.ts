@@ -100,12 +100,26 @@ describe("RealFIFO", () => {
   it("can be made in the two ways that make sense only", () => {
     const knownObjects = known();
     // @ts-expect-error -- an atomic queue has no use for known objects
-    assert.throws(() => new RealFIFO<Thing>({ atomicEvents: true, knownObjects }), TypeError);
+    const both = () => new RealFIFO<Thing>({ atomicEvents: true, knownObjects });
+    assert.throws(
+      both,
+      /^TypeError: Cannot make an atomic RealFIFO with knownObjects: the consumer compares/,
+    );
     // @ts-expect-error -- the other kind needs them
-    assert.throws(() => new RealFIFO<Thing>({}), TypeError);
+    const none = () => new RealFIFO<Thing>({});
+    assert.throws(
+      none,
+      /^TypeError: Cannot make a RealFIFO without knownObjects: pass them, or atomicEvents/,
+    );
     // @ts-expect-error -- bookmarks are for the atomic kind
-    assert.throws(() => new RealFIFO<Thing>({ knownObjects, emitDeltaTypeBookmark: true }), TypeError);
-    for (const batchSize of [0, -1, 1.5, NaN]) assert.throws(() => atomic({ batchSize }), RangeError);
+    const noted = () => new RealFIFO<Thing>({ knownObjects, emitDeltaTypeBookmark: true });
+    assert.throws(
+      noted,
+      /^TypeError: Cannot queue bookmarks in a RealFIFO that is not atomic: pass atomicEv/,
+    );
+    for (const batchSize of [0, -1, 1.5, NaN]) {
+      assert.throws(() => atomic({ batchSize }), /^RangeError: Cannot make a RealFIFO with a batchSize of/);
+    }
   });
 
   it("transforms each object once, but no tombstone and no resync", () => {
@@ -141,6 +155,40 @@ describe("RealFIFO", () => {
     queue.delete(new DeletedFinalStateUnknown<Thing>("seen", undefined));
     queue.replace([], "1");
     assert.deepEqual(drain(queue), ["Deleted seen=?()", "Deleted known=?(k)"]);
+  });
+
+  it("has the keys that its key function computes", () => {
+    const keyFunc = (object: unknown) => `key of ${(object as Thing).metadata.name}`;
+    const queue = new RealFIFO<Thing>({ keyFunc, knownObjects: known() });
+    queue.add(thing("a", 1));
+    queue.replace([], "1");
+    assert.deepEqual(drain(queue), ["Added a=1", "Deleted key of a=?(1)"]);
+  });
+
+  it("says which call an object without a key was refused at", () => {
+    const queue = new RealFIFO<Thing>({ knownObjects: known() });
+    const calls: Record<string, () => void> = {
+      add: () => queue.add(bad),
+      update: () => queue.update(bad),
+      delete: () => queue.delete(bad),
+      replace: () => queue.replace([bad], "1"),
+    };
+    for (const [operation, call] of Object.entries(calls)) {
+      assert.throws(call, (error) => error instanceof KeyError && error.operation === operation);
+    }
+    assert.equal(queue.length, 0);
+  });
+
+  it("counts the lists and resyncs that are queued", () => {
+    const queue = atomic({ emitDeltaTypeBookmark: true });
+    assert.equal(queue.listsQueued, 0);
+    queue.add(thing("a"));
+    queue.replace([], "1");
+    queue.resync();
+    queue.bookmark("2");
+    const counts: number[] = [queue.listsQueued];
+    while (queue.tryPop(() => void counts.push(queue.listsQueued)));
+    assert.deepEqual(counts, [2, 2, 1, 0, 0]);
   });
 
   it("shows what is popped next, and leaves it", () => {
@@ -181,6 +229,31 @@ describe("RealFIFO, atomic", () => {
       "ReplacedAll@21 ",
       "Updated foo=4",
     ]);
+  });
+
+  it("says of a list or a delete no more than what it was told", () => {
+    const queue = atomic();
+    queue.replace([thing("foo", 1)], "7");
+    queue.deleteKey("foo");
+    const deltas: Delta<Thing>[] = [];
+    while (queue.tryPop(([delta]) => void deltas.push(delta)));
+    assert.deepEqual(deltas, [
+      { type: "ReplacedAll", object: { resourceVersion: "7", objects: [thing("foo", 1)] } },
+      { type: "Deleted", object: new DeletedFinalStateUnknown("foo", undefined) },
+    ]);
+  });
+
+  it("names what is no object by its type, where its processing was slow", () => {
+    const clock = new FakeClock();
+    const keys: unknown[] = [];
+    const logger: Logger = { ...silentLogger, warn: (_message, fields) => void keys.push(fields?.key) };
+    const queue = atomic({ clock, logger, emitDeltaTypeBookmark: true });
+    queue.replace([], "1");
+    queue.resync();
+    queue.bookmark("2");
+    for (let i = 0; i < 12; i++) queue.add(thing(`pod-${i}`));
+    while (queue.tryPop(() => clock.jump(1_001)));
+    assert.deepEqual(keys, ["ReplacedAll", "SyncAll", "Bookmark", "pod-0"]);
   });
 
   it("holds the list as it was given, whatever the caller does to the array", () => {
@@ -237,6 +310,13 @@ describe("RealFIFO, atomic", () => {
       ]);
     });
     assert.equal(given[0].value, "as it was");
+  });
+
+  it("leaves the objects of a list as they came, where the consumer transforms them", () => {
+    const queue = atomic({ transform: () => assert.fail("too early"), transformsLists: false });
+    queue.replace([thing("a", 1)], "1");
+    const list = { resourceVersion: "1", objects: [thing("a", 1)] };
+    assert.deepEqual(queue.peek(), { type: "ReplacedAll", object: list });
   });
 
   it("leaves an object without a key in a list to the consumer", () => {
@@ -417,6 +497,27 @@ describe("RealFIFO with known objects", () => {
     queue.replace([thing("a", 1), thing("b", "bad"), thing("c", 2)], "1");
     assert.deepEqual(drain(queue), ["Replaced a=1!", "Replaced c=2!"]);
     assert.deepEqual(failed, ["b"]);
+  });
+
+  it("keeps what a list queued before the object that the transform throws at", () => {
+    const queue = new RealFIFO<Thing>({
+      knownObjects: known(thing("foo", 5)),
+      transform: (object) => {
+        if (object.value === "bad") throw new Error("no");
+        return object;
+      },
+    });
+    assert.throws(() => queue.replace([thing("a", 1), thing("b", "bad"), thing("c")], "1"), TransformError);
+    assert.deepEqual(drain(queue), ["Deleted foo=?(5)", "Replaced a=1"]);
+  });
+
+  it("takes lists as they are where it transforms nothing", () => {
+    const queue = new RealFIFO<Thing>({
+      knownObjects: known(),
+      onTransformFailure: () => assert.fail("nothing failed"),
+    });
+    queue.replace([thing("a", 1)], "1");
+    assert.deepEqual(drain(queue), ["Replaced a=1"]);
   });
 
   it("queues nothing of a list in which an object has no key", () => {
