@@ -93,7 +93,7 @@ function checkEvent(
   frame: unknown,
   schema: Schema<unknown> | undefined,
 ): Fault | undefined {
-  if (!isRecord(frame) || typeof frame.type !== "string" || !isRecord(frame.object)) {
+  if (!isRecord(frame) || typeof frame.type !== "string") {
     return firstFault(schemas.eventSchema(), frame, "");
   }
   const { type, object } = frame as unknown as LooseEvent;
@@ -119,10 +119,7 @@ function checkObject(
   schema: Schema<unknown> | undefined,
 ): Fault | undefined {
   if (isTable(value)) return { path: joinPath(path, "kind"), reason: "is Table, whose rows are no objects" };
-  if (!isOrdinaryObject(value)) {
-    const fault = firstFault(schemas.objectSchema(), value, path);
-    if (fault !== undefined) return fault;
-  }
+  if (!isOrdinaryObject(value)) return firstFault(schemas.objectSchema(), value, path);
   return schema === undefined ? undefined : firstFault(schema, value, path);
 }
 

@@ -22,12 +22,14 @@ import { NODE_FAULTS } from "./node.ts";
 import { PROTOCOL_FAULTS } from "./protocol.ts";
 import { QUEUE_FAULTS } from "./queue.ts";
 import { REFLECTOR_FAULTS } from "./reflector.ts";
+import { SCHEMA_FAULTS } from "./schema.ts";
 import { SCREENS_FAULTS } from "./screens.ts";
 import { SNAPSHOTS_FAULTS } from "./snapshots.ts";
 import { STORE_FAULTS } from "./store.ts";
 import { TESTING_FAULTS } from "./testing.ts";
 import { TEXT_FAULTS } from "./text.ts";
 import { UTIL_FAULTS } from "./util.ts";
+import { WATCH_FAULTS } from "./watch.ts";
 import { WORKERS_FAULTS } from "./workers.ts";
 import { WORKQUEUE_FAULTS } from "./workqueue.ts";
 
@@ -38,6 +40,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   ...METRICS_FAULTS,
   ...WORKQUEUE_FAULTS,
   ...TEXT_FAULTS,
+  ...WATCH_FAULTS,
+  ...SCHEMA_FAULTS,
   ...PROTOCOL_FAULTS,
   ...CLIENT_FAULTS,
   ...STORE_FAULTS,

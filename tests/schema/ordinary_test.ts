@@ -59,6 +59,11 @@ describe("isOrdinaryObject", () => {
   it("of an object says what its schema says", () => agree(isOrdinaryObject, objectSchema()));
   it("of a bookmark says what its schema says", () => agree(isOrdinaryBookmark, bookmarkSchema()));
 
+  it("takes names and versions of one character", () => {
+    assert.equal(issuesOf(objectSchema(), { metadata: { name: "a" } }), undefined);
+    assert.equal(issuesOf(bookmarkSchema(), { metadata: { resourceVersion: "1" } }), undefined);
+  });
+
   it("looks at every label, and at none that is inherited", () => {
     const labels = Object.create({ inherited: 1 }, { own: { value: "x", enumerable: true } });
     assert.ok(isOrdinaryObject({ metadata: { name: "a", labels } }));

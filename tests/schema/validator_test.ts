@@ -6,7 +6,7 @@ import { DecodeError } from "../../src/meta/request.ts";
 import type { Quarantined, WatchItem } from "../../src/meta/list_watch.ts";
 import type { KubernetesObject } from "../../src/meta/object.ts";
 import { isForbidden, newStatus, StatusError } from "../../src/meta/status.ts";
-import type { Schema } from "../../src/schema/schema.ts";
+import type { Schema, SchemaIssue } from "../../src/schema/schema.ts";
 import { newEventValidator, newObjectValidator, validateList } from "../../src/schema/validator.ts";
 
 const pod = {
@@ -118,6 +118,14 @@ describe("newEventValidator", () => {
       false,
     );
     assert.equal(refusal({ type: 1, object: pod }).key, "shop/web-1");
+    assert.equal("eventType" in refusal({ type: 1, object: pod }), false);
+    const refused = (metadata: Record<string, unknown>) => {
+      const { key, resourceVersion } = refusal({ type: "ADDED", object: { metadata } });
+      return [key, resourceVersion];
+    };
+    assert.deepEqual(refused({ name: "node-1", uid: 1, resourceVersion: "7" }), ["node-1", "7"]);
+    assert.deepEqual(refused({ name: "", namespace: "shop", resourceVersion: 7 }), [undefined, undefined]);
+    assert.deepEqual(refused({ name: 1, namespace: "shop" }), [undefined, undefined]);
   });
 
   it("refuses a Table, whose rows are no objects, but not a Table of another group", () => {
@@ -215,6 +223,30 @@ describe("newEventValidator", () => {
       assert.equal(newEventValidator({ schema: Widget })(frame), frame);
     });
 
+    it("asks of a delete for a name, as of each object, and for no version", () => {
+      const validate = newEventValidator({ schema: Widget });
+      assert.equal(validate({ type: "DELETED", object: { metadata: { name: "a" } } }).type, "DELETED");
+      const { path } = refusal({ type: "DELETED", object: { metadata: { resourceVersion: "7" } } });
+      assert.equal(path, "object.metadata.name");
+    });
+
+    it("says of its issues what is there instead, wherever they are", () => {
+      const issue = (message: string, path?: SchemaIssue["path"]) => {
+        const schema: Schema<KubernetesObject> = {
+          "~standard": { version: 1, vendor: "test", validate: () => ({ issues: [{ message, path }] }) },
+        };
+        const { path: at, reason } = refusal({ type: "ADDED", object: { ...pod, spec: { n: 1 } } }, schema);
+        return `${at}: ${reason}`;
+      };
+      assert.equal(issue("must be blue"), "object: must be blue, is of type object");
+      assert.equal(
+        issue("must be text", [{ key: "spec" }, { key: "n" }]),
+        "object.spec.n: must be text, is of type number",
+      );
+      assert.equal(issue("must be text", ["a b"]), 'object["a b"]: is missing, must be text');
+      assert.equal(issue("bad", [Symbol("s")]), 'object["Symbol(s)"]: bad');
+    });
+
     it("is not asked about bookmarks and errors", () => {
       const schema: Schema<KubernetesObject> = {
         "~standard": { version: 1, vendor: "test", validate: () => assert.fail("asked") },
@@ -257,6 +289,16 @@ describe("newEventValidator", () => {
         },
       };
       assert.match(refusal({ type: "ADDED", object: pod }, schema).reason, /^the schema threw TypeError: /);
+      const thrower: Schema<KubernetesObject> = {
+        "~standard": {
+          version: 1,
+          vendor: "test",
+          validate: () => {
+            throw "text";
+          },
+        },
+      };
+      assert.equal(refusal({ type: "ADDED", object: pod }, thrower).reason, "the schema threw text");
     });
 
     it("refuses an asynchronous schema with a clear error", async () => {
@@ -305,6 +347,7 @@ describe("newObjectValidator", () => {
     assert.deepEqual(received, [item]);
     assert.equal(validate(null, "items[2]")?.path, "items[2]");
     assert.equal(validate({ metadata: {} }, "")?.path, "metadata.name");
+    assert.equal(newObjectValidator()({ metadata: {} }, "[2]")?.path, "[2].metadata.name");
   });
 });
 
@@ -325,7 +368,9 @@ describe("validateList", () => {
     assert.throws(
       () => validateList({ ...list, kind: "Table", apiVersion: "meta.k8s.io/v1" }, '"pods"'),
       (error) =>
-        error instanceof DecodeError && error.message.startsWith('Cannot list "pods": unsupported list: '),
+        error instanceof DecodeError &&
+        error.message === 'Cannot list "pods": unsupported list: the server answered with a Table ' +
+            "(meta.k8s.io/v1), whose rows are no objects; ask for application/json without as=Table",
     );
   });
 
