@@ -73,7 +73,7 @@ function isUntrusted(failures: readonly Failure[]): boolean {
 function describe(failures: readonly Failure[], error: unknown): string {
   for (let i = failures.length - 1; i >= 0; i--) {
     const { code, message } = failures[i];
-    if (message !== "") return code === "" || message.includes(code) ? message : `${message} (${code})`;
+    if (message !== "") return message.includes(code) ? message : `${message} (${code})`;
   }
   return errorMessage(error);
 }

@@ -2,4 +2,70 @@
 
 import type { SuiteMutation } from "../mutant.ts";
 
-export const WATCH_FAULTS: readonly SuiteMutation[] = [];
+export const WATCH_FAULTS: readonly SuiteMutation[] = [{
+  name: "watch: a reader that has left gets the reason of an abort",
+  file: "src/watch/decode_watch.ts",
+  find: "    this.#failure = undefined;\n    this.#end();",
+  replace: "    this.#end();",
+  test: "tests/watch/decode_watch_test.ts",
+}, {
+  name: "watch: bytes are not counted",
+  file: "src/watch/decode_watch.ts",
+  find: "this.#onBytes = options.onBytes;",
+  replace: "",
+  test: "tests/watch/decode_watch_test.ts",
+}, {
+  name: "watch: an item has no type where the list names it after its items",
+  file: "src/watch/list_decoder.ts",
+  find: "item = asText.reader.read(item.text, type);",
+  replace: "",
+  test: "tests/watch/list_decoder_test.ts",
+}, {
+  name: "watch: a validator of items is shown a text",
+  file: "src/watch/list_decoder.ts",
+  find: "if (!isAccepted) object = JSON.parse(text);",
+  replace: "",
+  test: "tests/watch/list_decoder_test.ts",
+}, {
+  name: "watch: an item that is no JSON is taken for one that is too large",
+  file: "src/watch/list_decoder.ts",
+  find: "if (error instanceof ItemTooLargeError) {",
+  replace: "if (error instanceof Error) {",
+  test: "tests/watch/list_decoder_test.ts",
+}, {
+  name: "watch: what a validator of items throws is taken for text that is no JSON",
+  file: "src/watch/list_decoder.ts",
+  find: "error instanceof SyntaxError ? notJson(error) : error",
+  replace: "notJson(error)",
+  test: "tests/watch/list_decoder_test.ts",
+}, {
+  name: "watch: the end of a body that is cut within a character is lost",
+  file: "src/watch/list_decoder.ts",
+  find: "chunk === undefined ? decoder.end() : decoder.decode(chunk)",
+  replace: "decoder.decode(chunk ?? new Uint8Array())",
+  test: "tests/watch/list_decoder_test.ts",
+}, {
+  name: "watch: a body may have one byte more than it may",
+  file: "src/watch/list_decoder.ts",
+  find: "if (bytes > maxBytes) {",
+  replace: "if (bytes > maxBytes + 1) {",
+  test: "tests/watch/list_decoder_test.ts",
+}, {
+  name: "watch: a cause that is null fails the failure",
+  file: "src/watch/network_failure.ts",
+  find: 'typeof next !== "object" || next === null',
+  replace: 'typeof next !== "object"',
+  test: "tests/watch/network_failure_test.ts",
+}, {
+  name: "watch: a certificate that is not trusted is a server that is not reached",
+  file: "src/watch/network_failure.ts",
+  find: '  if (isUntrusted(failures)) return "UntrustedCertificate";\n',
+  replace: "",
+  test: "tests/watch/network_failure_test.ts",
+}, {
+  name: "watch: an error without a text hides the text of the one around it",
+  file: "src/watch/network_failure.ts",
+  find: 'if (message !== "") return',
+  replace: "return",
+  test: "tests/watch/network_failure_test.ts",
+}];

@@ -353,6 +353,33 @@ describe("decodeWatch", () => {
     assert.ok(source.cancelled);
   });
 
+  it("throws no reason of an abort when the reader has left since", async () => {
+    const controller = new AbortController();
+    const iterator = decode(openBody().body, { signal: controller.signal })[Symbol.asyncIterator]();
+    controller.abort(new Error("enough"));
+    assert.deepEqual(await iterator.return?.(), { done: true, value: undefined });
+    assert.deepEqual(await iterator.next(), { done: true, value: undefined });
+  });
+
+  it("counts the bytes of every chunk, also of one that completes nothing", async () => {
+    const text = bytes(line(event("a")));
+    const counts: number[] = [];
+    await itemsOf(bodyOf(splitAt(text, [5])), { onBytes: (count) => void counts.push(count) });
+    assert.deepEqual(counts, [5, text.length - 5]);
+  });
+
+  it("names the resource, where it is told one, when the connection breaks", async () => {
+    const broken = () => bodyOf([], new Error("connection reset"));
+    await assert.rejects(
+      itemsOf(broken()),
+      /^NetworkError: Cannot read the watch of the resource: it was cut/,
+    );
+    await assert.rejects(
+      itemsOf(broken(), { subject: '"pods"' }),
+      /Cannot read the watch of "pods": it was cut/,
+    );
+  });
+
   it("keeps no listener at the signal once it is over", async () => {
     const controller = new AbortController();
     let listeners = 0;

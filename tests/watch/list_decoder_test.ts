@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import type { ListPage } from "../../src/meta/list_watch.ts";
 import { DecodeError, NetworkError } from "../../src/meta/request.ts";
 import { nextTurn, realClock } from "../../src/util/clock.ts";
-import { decodeList, type DecodeListOptions, type ListEnvelope } from "../../src/watch/list_decoder.ts";
+import {
+  decodeList,
+  type DecodeListOptions,
+  type ListEnvelope,
+  readBody,
+  readText,
+} from "../../src/watch/list_decoder.ts";
 import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { Projection } from "../../src/text/field_tree.ts";
 import { suitesFor } from "../storages.ts";
@@ -71,6 +77,15 @@ describe("decodeList", () => {
     ]);
   });
 
+  it("gives items their type also where the list names it after them", async () => {
+    const list = { items: [{ metadata: { name: "a" } }, { kind: "Other", metadata: {} }] };
+    const { items } = await decode({ ...list, metadata: {}, kind: "PodList", apiVersion: "v1" });
+    assert.deepEqual(items, [
+      { metadata: { name: "a" }, apiVersion: "v1", kind: "Pod" },
+      { kind: "Other", metadata: {} },
+    ]);
+  });
+
   it("projects and types the items whose key is written with escapes, one by one", async () => {
     const text =
       '{"kind":"PodList","apiVersion":"v1","metadata":{},"it\\u0065ms":[{"metadata":{},"spec":{"a":1}}]}';
@@ -94,7 +109,7 @@ describe("decodeList", () => {
     const asked: unknown[] = [];
     const page = await decode(podList([{ n: 0 }, { n: 1 }, { n: 2 }, 3]), {
       validateItem: (item, index) => {
-        asked.push((item as { kind?: string }).kind);
+        asked.push((item as { kind?: string }).kind, (item as { n?: number }).n);
         return index % 2 === 1 ? { reason: "odd", path: `items[${index}]` } : undefined;
       },
     });
@@ -103,7 +118,7 @@ describe("decodeList", () => {
       reason: "odd",
       path: "items[3]",
     }]);
-    assert.deepEqual(asked, ["Pod", "Pod", "Pod", undefined]);
+    assert.deepEqual(asked, ["Pod", 0, "Pod", 1, "Pod", 2, undefined, undefined]);
   });
 
   it("has no quarantine where nothing was refused", async () => {
@@ -127,6 +142,21 @@ describe("decodeList", () => {
     assert.deepEqual((await decode(podList(null))).items, []);
   });
 
+  it("takes a list without items for an empty one, where its validator says so", async () => {
+    const validateList = (list: unknown) => ({ ...list as ListEnvelope, items: null });
+    assert.deepEqual(await decode({ kind: "PodList", metadata: {} }, { validateList }), {
+      kind: "PodList",
+      metadata: {},
+      items: [],
+    });
+  });
+
+  it("throws what its validator of items throws, as it is", async () => {
+    const thrown = new Error("no item of mine");
+    const text = '{"kind":"PodList","apiVersion":"v1","items":[1]}';
+    await assert.rejects(decode(text, { validateItem: () => assert.fail(thrown) }), thrown);
+  });
+
   it("refuses what is no list", async () => {
     const error = (pattern: RegExp) => (error: unknown) =>
       error instanceof DecodeError && pattern.test(error.message);
@@ -135,6 +165,8 @@ describe("decodeList", () => {
       error(/^Cannot list "pods": the answer is not JSON: .*begins with "{\\"kind\\":"$/),
     );
     await assert.rejects(decode(""), error(/not JSON/));
+    await assert.rejects(decode('{"items":[1,}'), error(/the answer is not JSON: /));
+    await assert.rejects(decode('{"items":[tru]}'), error(/the answer is not JSON: /));
     await assert.rejects(decode("[]"), error(/is no list; it begins with "\[\]"/));
     await assert.rejects(decode("null"), error(/is no list/));
     await assert.rejects(decode(podList({})), error(/"items" is object, not an array/));
@@ -226,4 +258,31 @@ describe("decodeList", () => {
       assert.ok(turns >= 5, `${turns} turns`);
     });
   }
+});
+
+describe("readText and readBody", () => {
+  it("give the text of any chunks", async () => {
+    const all = bytes("grün-€-😀");
+    for (let i = 0; i <= all.length; i++) {
+      assert.equal(await readText(bodyOf(splitAt(all, [i])), '"pods"'), "grün-€-😀");
+    }
+    assert.equal(await readText(bodyOf([bytes("a"), all.subarray(0, 3)]), '"pods"'), "agr\ufffd");
+  });
+
+  it("take as many bytes as they may, and refuse more", async () => {
+    const read = async (maxBytes: number) => {
+      const parts: (number | undefined)[] = [];
+      const body = bodyOf([bytes("abc"), bytes("de")]);
+      const limit = { maxBytes, hint: "ask for less" };
+      await readBody(body, '"pods"', limit, (chunk) => parts.push(chunk?.length));
+      return parts;
+    };
+    assert.deepEqual(await read(5), [3, 2, undefined]);
+    await assert.rejects(
+      read(4),
+      (error) =>
+        error instanceof DecodeError &&
+        error.message === 'Cannot read the answer for "pods": it is longer than 4 bytes; ask for less',
+    );
+  });
 });

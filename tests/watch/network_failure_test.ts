@@ -122,11 +122,41 @@ describe("newNetworkError", () => {
         ),
       ]
     ) {
-      assert.ok(newNetworkError("x", error).message.endsWith(hint));
+      const found = newNetworkError("x", error);
+      assert.equal(found.reason, "UntrustedCertificate");
+      assert.ok(found.message.endsWith(hint));
     }
     assert.ok(
       !newNetworkError("x", failure("other side closed", "UND_ERR_SOCKET")).message.includes("trusted"),
     );
+  });
+
+  it("looks at codes, and says what has a text", () => {
+    const coded = newNetworkError("x", failure("no luck", "ECONNREFUSED"));
+    assert.deepEqual([coded.reason, coded.message], ["ConnectionRefused", "x: no luck (ECONNREFUSED)"]);
+    const silent = new Error("outer", { cause: failure("", "EPIPE") });
+    assert.deepEqual([newNetworkError("x", silent).reason, newNetworkError("x", silent).message], [
+      "ConnectionReset",
+      "x: outer",
+    ]);
+    assert.equal(newNetworkError("x", { message: 5, cause: new Error("inner") }).message, "x: inner");
+    assert.equal(newNetworkError("x", { message: "outer", cause: { message: 5 } }).message, "x: outer");
+    assert.equal(newNetworkError("x", { message: "alone", cause: null }).message, "x: alone");
+  });
+
+  it("looks at the first four attempts, and at sixteen errors at most", () => {
+    const refused = new Error("connection refused");
+    const others = (count: number) => Array.from({ length: count }, () => new Error("no"));
+    const reason = (error: unknown) => newNetworkError("x", error).reason;
+    assert.equal(reason(new AggregateError([...others(3), refused])), "ConnectionRefused");
+    assert.equal(reason(new AggregateError([...others(4), refused])), "Unreachable");
+    const nested = (depth: number) => {
+      let error = refused;
+      for (let i = 1; i < depth; i++) error = new Error("no", { cause: error });
+      return error;
+    };
+    assert.equal(reason(nested(16)), "ConnectionRefused");
+    assert.equal(reason(nested(17)), "Unreachable");
   });
 
   it("gives a NetworkError back as it is", () => {
