@@ -23,8 +23,6 @@ const FEW_KEYS = 4;
 
 export function compileLabels(requirements: readonly Requirement[]): LabelTest {
   const conditions = conditionsOf(requirements);
-  if (conditions.some(({ isImpossible }) => isImpossible)) return () => false;
-  if (conditions.length === 0) return () => true;
   if (conditions.length === 1) return testOf(conditions[0]);
   if (conditions.length <= FEW_KEYS) {
     const tests = conditions.map(testOf);
@@ -73,14 +71,11 @@ type Int64 = bigint | number;
 class KeyCondition {
   readonly key: string;
   readonly mustExist: boolean;
-  /** Whether neither a label nor its absence can fulfil it. */
-  readonly isImpossible: boolean;
   /** The one value that the label may have, if there is exactly one. */
   readonly only: string | undefined;
-  /** The one value that the label must not have, if there is no other requirement on its value. */
+  /** The one value that the label must not have, if `mustExist` does not say that there is more. */
   readonly except: string | undefined;
-  readonly #mustNotExist: boolean;
-  /** The values that the label may have; `undefined`: any. */
+  /** The values that the label may have; `undefined`: any; none: there may be no label. */
   readonly #allowed: ReadonlySet<string> | undefined;
   readonly #excluded: ReadonlySet<string> = new Set();
   readonly #above: Int64 | undefined;
@@ -91,11 +86,10 @@ class KeyCondition {
     const excluded = new Set<string>();
     let allowed: Set<string> | undefined;
     let mustExist = false;
-    let mustNotExist = false;
     for (const { operator, values } of requirements) {
       switch (operator) {
         case "!":
-          mustNotExist = true;
+          allowed = new Set();
           continue;
         case "!=":
         case "notin":
@@ -119,21 +113,18 @@ class KeyCondition {
     }
     this.#excluded = excluded;
     this.mustExist = mustExist;
-    this.#mustNotExist = mustNotExist;
     if (allowed !== undefined) {
       // Membership is the only check left.
       allowed = new Set(Array.from(allowed).filter((value) => this.#passes(value)));
       if (allowed.size === 1) [this.only] = allowed;
-    } else if (!mustNotExist && excluded.size === 1 && !this.#isBounded) {
+    } else if (excluded.size === 1) {
       [this.except] = excluded;
     }
     this.#allowed = allowed;
-    this.isImpossible = mustExist && (mustNotExist || allowed?.size === 0);
   }
 
   allows(value: string): boolean {
-    if (this.#allowed !== undefined) return this.#allowed.has(value);
-    return !this.#mustNotExist && this.#passes(value);
+    return this.#allowed === undefined ? this.#passes(value) : this.#allowed.has(value);
   }
 
   get #isBounded(): boolean {
@@ -141,7 +132,7 @@ class KeyCondition {
   }
 
   #passes(value: string): boolean {
-    if (this.#excluded.size > 0 && this.#excluded.has(value)) return false;
+    if (this.#excluded.has(value)) return false;
     if (!this.#isBounded) return true;
     const number = parseInt64(value);
     return number !== undefined && (this.#above === undefined || number > this.#above) &&

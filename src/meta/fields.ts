@@ -85,7 +85,7 @@ export function parseFieldSelector(selector: string): FieldSelector {
     if (operator === null) {
       throw new SelectorParseError("field", selector, {
         reason: `the term ${quoted(term)} has no operator, want "field=value" or "field!=value"`,
-        position: selector.indexOf(term),
+        position: `,${selector},`.indexOf(`,${term},`),
       });
     }
     const field = term.slice(0, operator.index);
@@ -113,12 +113,11 @@ export function unescapeFieldValue(value: string): string {
 }
 
 function unescapeValue(value: string, selector: string): string {
-  if (!/[\\,=]/.test(value)) return value;
   let literal = "";
   for (let i = 0; i < value.length; i++) {
     const escaped = value[i] === "\\";
     if (escaped) i++;
-    const special = i < value.length && "\\,=".includes(value[i]);
+    const special = "\\,=".includes(value[i]);
     if (special !== escaped) {
       const reason = escaped
         ? `a backslash must be before "\\", "," or "=" in the value ${quoted(value)}`

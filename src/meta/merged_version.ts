@@ -75,7 +75,6 @@ export function decodeMergedVersion(text: string): MergedVersion | undefined {
  * version must be reached: the greater number alone says nothing.
  */
 export function hasReached(version: string, wanted: string): boolean {
-  if (version === wanted) return true;
   const [whole, other] = [decodeMergedVersion(version), decodeMergedVersion(wanted)];
   if (whole === undefined || other === undefined) {
     return whole === other && compareResourceVersions(version, wanted) >= 0;

@@ -32,8 +32,7 @@ function hasPart(header: string, wanted: string): boolean {
  * the clock of its sender: if the answer names the time (`Date`), one's own clock does not matter.
  */
 export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
-  const header = headers.get("Retry-After");
-  if (header === null) return undefined;
+  const header = headers.get("Retry-After") ?? "";
   if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1000;
   const timeMs = Date.parse(header);
   if (Number.isNaN(timeMs)) return undefined;

@@ -6,7 +6,9 @@ import {
   LabelRequirement,
   LabelSelector,
   type LabelSet,
+  parseLabelSelector,
 } from "@listwatch/cache/selectors";
+import { parseInt64 } from "../../src/meta/compiled_labels.ts";
 import { propertyOptions } from "../property.ts";
 
 const KEYS = ["a", "b", "constructor", "toString", "c", "d", "e/f", "g", "__proto__"];
@@ -56,7 +58,84 @@ const labelSet: fc.Arbitrary<LabelSet | undefined> = fc.option(
   { nil: undefined },
 );
 
+/** What Kubernetes' documentation says of one requirement, without any preparation. */
+function fulfils({ key, operator, values }: LabelRequirement, labels: LabelSet | undefined): boolean {
+  const value = labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined;
+  switch (operator) {
+    case "exists":
+      return value !== undefined;
+    case "!":
+      return value === undefined;
+    case "!=":
+    case "notin":
+      return value === undefined || !values.includes(value);
+    case "gt":
+    case "lt": {
+      const number = int64(value);
+      if (number === undefined) return false;
+      return operator === "gt" ? number > BigInt(values[0]) : number < BigInt(values[0]);
+    }
+    default:
+      return value !== undefined && values.includes(value);
+  }
+}
+
+function int64(value: string | undefined): bigint | undefined {
+  if (value === undefined || !/^[+-]?[0-9]+$/.test(value)) return undefined;
+  const number = BigInt(value);
+  return BigInt.asIntN(64, number) === number ? number : undefined;
+}
+
+describe("parseInt64", () => {
+  it("reads what Go reads, and nothing else", () => {
+    const texts = [
+      ...LABELS,
+      "+",
+      "0",
+      "-0",
+      "00",
+      "123456789012345",
+      "-123456789012345",
+      "9007199254740993",
+    ];
+    for (const text of texts) {
+      const parsed = parseInt64(text);
+      assert.equal(parsed === undefined ? undefined : BigInt(parsed), int64(text), text);
+    }
+    assert.equal(typeof parseInt64("123456789012345"), "number");
+    assert.equal(parseInt64("0".repeat(62) + "7"), 7n);
+    assert.equal(parseInt64("0".repeat(63) + "7"), undefined, "no label is that long");
+    assert.equal(parseInt64(7 as unknown as string), undefined);
+  });
+});
+
 describe("compileLabels", () => {
+  it("takes no labels at all for none, also where they are null", () => {
+    const texts = ["a=x", "a!=x", "a", "!a", "a in (x,y)", "a notin (x,y)", "a>5", "a=x,b!=y,c,d!=z,e"];
+    for (const text of texts) {
+      const selector = parseLabelSelector(text);
+      const expected = selector.matches({});
+      assert.equal(selector.matches(undefined), expected, text);
+      assert.equal(selector.matches(null as unknown as undefined), expected, text);
+    }
+  });
+
+  it("takes requirements of one key together", () => {
+    const selects = (selector: string, labels: LabelSet) => parseLabelSelector(selector).matches(labels);
+    assert.deepEqual([selects("!a,a!=x", { a: "y" }), selects("!a,a!=x", {})], [false, true]);
+    assert.deepEqual([selects("!a,a", { a: "y" }), selects("!a,a", {})], [false, false]);
+    assert.deepEqual([selects("a=x,a=y", { a: "x" }), selects("a=x,a=y", {})], [false, false]);
+    const twice = "a in (x,y),a in (y,z)";
+    assert.deepEqual([..."xyz"].map((a) => selects(twice, { a })), [false, true, false]);
+    assert.deepEqual(["4", "5", "6", "7"].map((a) => selects("a>3,a>4,a<7,a<8,a!=6", { a })), [
+      false,
+      true,
+      false,
+      false,
+    ]);
+    assert.deepEqual(["6", "7"].map((a) => selects("a>1,a!=6", { a })), [false, true]);
+  });
+
   it("agrees with its requirements one by one, however many there are of a key", () => {
     fc.assert(
       fc.property(
@@ -65,7 +144,9 @@ describe("compileLabels", () => {
         (all, sets) => {
           const selector = new LabelSelector(all);
           for (const labels of sets) {
-            assert.equal(selector.matches(labels), all.every((one) => one.matches(labels)), `${selector}`);
+            const expected = all.map((one) => fulfils(one, labels));
+            assert.equal(selector.matches(labels), expected.every(Boolean), `${selector}`);
+            assert.deepEqual(all.map((one) => one.matches(labels)), expected);
           }
         },
       ),

@@ -27,6 +27,9 @@ describe("parseFieldSelector", () => {
     // The first and the last of the surrogates that characters are made of.
     assert.equal(`${parseFieldSelector("\u{10000}=1,\uffee=2")}`, "\uffee=2,\u{10000}=1");
     assert.equal(`${parseFieldSelector("\u{103ff}=1,\u{103fe}=2")}`, "\u{103fe}=2,\u{103ff}=1");
+    assert.equal(`${parseFieldSelector("\ue000=1,a=2")}`, "a=2,\ue000=1");
+    assert.equal(`${parseFieldSelector("\u{1d4b3}=1,\ue000=2")}`, "\ue000=2,\u{1d4b3}=1");
+    assert.equal(`${parseFieldSelector("a=12,a=1,a=123")}`, "a=1,a=12,a=123");
   });
 
   it("skips terms that are empty, or empty on both sides", () => {
@@ -58,6 +61,9 @@ describe("parseFieldSelector", () => {
       assert.equal(error.position, 4);
       return true;
     });
+    for (const [text, position] of [["ba=1,a", 5], ["a,ba=1", 0], ["c=1,ba,a=1", 4]] as const) {
+      assert.throws(() => parseFieldSelector(text), { position }, text);
+    }
     assert.throws(() => parseFieldSelector("a in (b)"), parseError);
   });
 
@@ -65,6 +71,14 @@ describe("parseFieldSelector", () => {
     for (const text of ["a=b=c", "a===b", "a=b\\c", "a=b\\", "a\\=b=c", "a=b\\\\\\,c=d\\"]) {
       assert.throws(() => parseFieldSelector(text), parseError, text);
     }
+    assert.throws(
+      () => parseFieldSelector("a=b=c"),
+      { reason: '"=" needs a backslash before it in the value "b=c"' },
+    );
+    assert.throws(
+      () => parseFieldSelector("a=b\\"),
+      { reason: 'a backslash must be before "\\", "," or "=" in the value "b\\\\"' },
+    );
   });
 
   it("never throws anything but a parse error, and the canonical text of what it accepts parses to the same", () => {
@@ -102,12 +116,24 @@ describe("parseFieldSelector", () => {
   });
 });
 
+describe("FieldSelector", () => {
+  it("does not change with the requirements that it was made of", () => {
+    const requirements = [{ field: "a", operator: "=", value: "1" }] as const;
+    const given = requirements.slice();
+    const selector = new FieldSelector(given);
+    given.length = 0;
+    assert.deepEqual(selector.requirements, requirements);
+  });
+});
+
 describe("FieldSelector.matches", () => {
   it("reads an absent field as empty", () => {
     assert.ok(parseFieldSelector("spec.nodeName=").matches({}));
     assert.ok(parseFieldSelector("spec.nodeName!=n1").matches({}));
     assert.equal(parseFieldSelector("spec.nodeName!=").matches({}), false);
     assert.ok(parseFieldSelector("constructor=").matches({}), "only own properties count");
+    assert.ok(parseFieldSelector("spec.nodeName=").matches(() => undefined));
+    assert.equal(parseFieldSelector("spec.nodeName!=").matches(() => undefined), false);
   });
 
   it("calls a getter in the order of the requirements, up to the first that fails", () => {
@@ -124,6 +150,8 @@ describe("FieldSelector.matches", () => {
     assert.equal(parseFieldSelector("a!=2,a=1").requiresExactMatch("a"), "1");
     assert.equal(parseFieldSelector("a!=2").requiresExactMatch("a"), undefined);
     assert.equal(parseFieldSelector("a=").requiresExactMatch("a"), "");
+    assert.equal(parseFieldSelector("a=1,b=2").requiresExactMatch("b"), "2");
+    assert.equal(parseFieldSelector("a=1").requiresExactMatch("b"), undefined);
   });
 
   it("selects by fields, with any text as value", () => {

@@ -41,6 +41,7 @@ describe("metaNamespaceKey", () => {
         [undefined, /type undefined/],
         [42, /type number/],
         ["text", /the string "text"/],
+        ["a".repeat(90), /the string "a{80}"/],
         [{}, /type object/],
         [{ metadata: null }, /type object/],
         [{ metadata: "text" }, /type object/],
@@ -68,10 +69,12 @@ describe("metaNamespaceKey", () => {
 
 describe("ObjectName", () => {
   it("is the same after formatObjectName and parseObjectName", () => {
-    for (const key of ["", "a", "a/b"]) {
+    for (const key of ["", "a", "a/b", "node-1", "shop/web-1"]) {
       assert.equal(formatObjectName(parseObjectName(key)), key);
       assert.deepEqual(splitMetaNamespaceKey(key), parseObjectName(key));
     }
+    assert.deepEqual(splitMetaNamespaceKey("node-1"), { namespace: "", name: "node-1" });
+    assert.deepEqual(objectToName({ metadata: {} }), { namespace: "", name: "" });
     assert.deepEqual(parseObjectName("a/"), { namespace: "a", name: "" });
     assert.deepEqual(parseObjectName("/b"), { namespace: "", name: "b" });
     assert.deepEqual(parseObjectName(""), { namespace: "", name: "" });

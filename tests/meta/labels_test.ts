@@ -1,6 +1,6 @@
 import {
   LabelRequirement,
-  type LabelSelector,
+  LabelSelector,
   labelSelectorFromSet,
   labelSelectorFromSpec,
   type LabelSelectorSpec,
@@ -79,6 +79,18 @@ describe("parseLabelSelector", () => {
       refused(() => parseLabelSelector("a=b,")).message,
       /found the end at position 4, expected '!' or a label key/,
     );
+    const expected: [text: string, words: string][] = [
+      ["a=b c", "found \"c\" at position 4, expected ',' or the end"],
+      ["!", "found the end at position 1, expected a label key"],
+      ["a b", "found \"b\" at position 2, expected one of 'in', 'notin', '=', '==', '!=', '>', '<'"],
+      ["a=(", 'found "(" at position 2, expected a label value'],
+      ["a in (b c)", "found \"c\" at position 8, expected ',' or ')'"],
+      ["/a=b", 'the label key "/a" has an empty prefix'],
+      ["a/=b", 'the label key "a/" has an empty name'],
+    ];
+    for (const [text, words] of expected) {
+      assert.ok(refused(() => parseLabelSelector(text)).message.endsWith(words), text);
+    }
   });
 
   it("refuses keys that are not qualified names", () => {
@@ -237,6 +249,13 @@ describe("LabelSelector", () => {
       }
       assert.ok(new LabelRequirement("a", { operator, values: ["42"] }));
     }
+  });
+
+  it("leaves the order of the requirements that it is made of", () => {
+    const of = (key: string) => new LabelRequirement(key, { operator: "exists", values: [] });
+    const given = [of("b"), of("a"), of("c")];
+    assert.equal(`${new LabelSelector(given)}`, "a,b,c");
+    assert.deepEqual(given.map(({ key }) => key), ["b", "a", "c"]);
   });
 
   it("has one exact value only if the first requirement on the key has one", () => {

@@ -2,7 +2,13 @@ import { compareResourceVersions } from "@listwatch/cache";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { decodeMergedVersion, encodeMergedVersion, hasReached } from "../../src/meta/merged_version.ts";
+import {
+  decodeMergedVersion,
+  encodeMergedVersion,
+  hasReached,
+  isMergedVersion,
+  newLayout,
+} from "../../src/meta/merged_version.ts";
 import { isComparableResourceVersion } from "../../src/meta/object.ts";
 import { propertyOptions } from "../property.ts";
 
@@ -44,7 +50,38 @@ describe("encodeMergedVersion", () => {
   });
 });
 
+describe("newLayout", () => {
+  it("is ten digits that stay so, and change with the names and their order", () => {
+    const layouts = [["a", "b"], ["b", "a"], ["ab"], []].map(newLayout);
+    for (const layout of layouts) assert.match(layout, /^[0-9]{10}$/);
+    assert.equal(new Set(layouts).size, layouts.length);
+    assert.deepEqual(layouts.slice(0, 2), ["7686051647", "7240673432"]);
+  });
+});
+
 describe("decodeMergedVersion", () => {
+  it("reads versions of as many parts as there may be", () => {
+    for (const count of [9, 10, 100, 999]) {
+      const parts = Array.from({ length: count }, (_, i) => String(i));
+      const text = encodeMergedVersion({ layout: LAYOUT, parts });
+      assert.deepEqual(decodeMergedVersion(text), { layout: LAYOUT, parts });
+      assert.ok(isMergedVersion(text));
+    }
+  });
+
+  it("refuses what has no parts, or does not divide by their number, or has other characters", () => {
+    const texts = [
+      `99999999${LAYOUT}000`,
+      `999999999900000000001${LAYOUT}002`,
+      `9999999a${LAYOUT}001`,
+      `099999999${LAYOUT}001`,
+    ];
+    for (const text of texts) {
+      assert.equal(decodeMergedVersion(text), undefined, text);
+      assert.equal(isMergedVersion(text), false, text);
+    }
+  });
+
   it("does not take an API server's version for a merged one", () => {
     for (const version of ["", "0", "1", "12345678", "18446744073709551615", "9".repeat(40)]) {
       assert.equal(decodeMergedVersion(version), undefined, version);
@@ -68,5 +105,9 @@ describe("hasReached", () => {
     assert.equal(hasReached("500", version(["100", "6"])), false);
     assert.equal(hasReached("10", "9"), true);
     assert.equal(hasReached("9", "10"), false);
+    assert.equal(hasReached("10", "10"), true);
+    assert.equal(hasReached(version(["5", "6"]), version(["5", "6"])), true);
+    assert.equal(hasReached(version(["5", "6"]), version(["5", "6", "0"])), false);
+    assert.equal(hasReached(version(["5", "6", "7"]), version(["5", "6"])), false);
   });
 });

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { parseResource } from "@listwatch/cache";
+import { parseResource, resourceOf } from "@listwatch/cache";
 import { formatResource, groupVersion, resourcePath } from "@listwatch/cache/client";
+import { formatGroupResource } from "../../src/meta/resource.ts";
 
 describe("parseResource", () => {
   it("reads resources of the core group and of others", () => {
@@ -16,6 +17,24 @@ describe("parseResource", () => {
       version: "v1beta1",
       resource: "http-routes",
     });
+  });
+
+  it("says of a name alone who finds it", () => {
+    const hint = "; findResource of ./client finds it by such a name";
+    const hasHint = (text: string) => {
+      try {
+        parseResource(text);
+      } catch (error) {
+        return (error as Error).message.endsWith(hint);
+      }
+    };
+    assert.deepEqual(["pods", "v1/Pods", "a/b/c/d"].map(hasHint), [true, false, false]);
+  });
+
+  it("is what resourceOf reads, too", () => {
+    assert.deepEqual(resourceOf("apps/v1/deployments"), parseResource("apps/v1/deployments"));
+    assert.equal(formatGroupResource(resourceOf("apps/v1/deployments")), "deployments.apps");
+    assert.equal(formatGroupResource(resourceOf("v1/pods")), "pods");
   });
 
   it("is undone by formatResource", () => {

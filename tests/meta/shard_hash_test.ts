@@ -46,6 +46,19 @@ describe("shardIndexOf", () => {
   });
 });
 
+describe("shardIndexOf, by single keys", () => {
+  it("hashes the UTF-8, from the first character on that has two bytes", () => {
+    const most = 2 ** 32;
+    assert.deepEqual(["a", "\x7f", "\x80", "a\x80", "é"].map((key) => shardIndexOf(key, most)), [
+      444641715,
+      3904999568,
+      1400953013,
+      890218637,
+      2387039943,
+    ]);
+  });
+});
+
 describe("hashRanges", () => {
   it("begin at 0 and end at 2^64, in 16 digits but for the end", () => {
     assert.deepEqual(hashRanges(1), ["0".repeat(16), `1${"0".repeat(16)}`]);

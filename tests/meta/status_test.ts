@@ -40,6 +40,8 @@ describe("StatusError", () => {
 
   it("has a message also if the server sent none", () => {
     assert.equal(new StatusError({ reason: "Expired" }).message, "Expired");
+    assert.equal(new StatusError({ message: "theirs" }, { message: "ours" }).message, "ours");
+    assert.equal(new StatusError({ message: "theirs" }, { message: "" }).message, "theirs");
     assert.equal(new StatusError({ code: 500 }).message, "the server answered 500");
     const empty = new StatusError({});
     assert.equal(empty.message, "the server answered with an error");
@@ -114,9 +116,17 @@ describe("isExpired and the other predicates", () => {
           "410",
           new Error("Expired"),
           new CacheError("Network", "no"),
+          statusError(418, "Teapot"),
+          statusError(418, ""),
         ]
       ) {
         assert.equal(predicate(other), false);
+      }
+      // Reasons that share a code with another one.
+      for (
+        const [code, reason] of [[409, "AlreadyExists"], [410, "Expired"], [500, "ServerTimeout"]] as const
+      ) {
+        assert.equal(predicate(statusError(code, reason)), reasons.includes(reason), reason);
       }
     });
   }
@@ -147,6 +157,14 @@ describe("isResourceVersionTooLarge", () => {
     );
   });
 
+  it("looks at all causes", () => {
+    const causes = (...causes: { reason?: string; message?: string }[]) => ({ details: { causes } });
+    const reasons = causes({ reason: "Other" }, { reason: "ResourceVersionTooLarge" });
+    assert.equal(isResourceVersionTooLarge(statusError(504, "Timeout", "no", reasons)), true);
+    const texts = causes({ message: "another" }, { message: "Too large resource version" });
+    assert.equal(isResourceVersionTooLarge(statusError(504, "Timeout", "no", texts)), true);
+  });
+
   it("is false for a text without details, which servers never send", () => {
     assert.equal(
       isResourceVersionTooLarge(statusError(504, "Timeout", "Too large resource version: 20, current: 10")),
@@ -156,6 +174,9 @@ describe("isResourceVersionTooLarge", () => {
 
   it("is false for other timeouts, and for the text of another refusal", () => {
     assert.equal(isResourceVersionTooLarge(statusError(504, "Timeout", "too slow")), false);
+    assert.equal(isResourceVersionTooLarge(statusError(504, "Timeout", "too slow", { details: {} })), false);
+    const other = { details: { causes: [{ reason: "Other", message: "another" }] } };
+    assert.equal(isResourceVersionTooLarge(statusError(504, "Timeout", "too slow", other)), false);
     assert.equal(
       isResourceVersionTooLarge(statusError(500, "InternalError", "Too large resource version: 20")),
       false,

@@ -51,7 +51,12 @@ describe("VersionWaiters.wait", () => {
     let end: string | undefined;
     const wait = waiters.wait("100").then((how) => (end = how));
     waiters.moved();
+    assert.equal(waiters.waiting.size, 1);
+    void waiters.wait("");
+    waiters.moved();
+    assert.equal(waiters.waiting.size, 2, "no version is reached before the first");
     move("99");
+    assert.equal(waiters.waiting.size, 1);
     await Promise.resolve();
     assert.equal(end, undefined);
     move("100");
@@ -80,6 +85,8 @@ describe("VersionWaiters.wait", () => {
 
   it("ends after its timeout", async () => {
     const { waiters, clock } = newWaiters();
+    void waiters.wait("5");
+    assert.equal(clock.pendingTimers, 0, "a wait without a timeout needs no timer");
     const wait = waiters.wait("5", { timeoutMs: 3_000 });
     await clock.advance(3_000);
     assert.equal(await wait, "timedOut");
