@@ -57,7 +57,7 @@ export function decodeMergedVersion(text: string): MergedVersion | undefined {
   if (!/^[1-9][0-9]{20,}$/.test(text)) return undefined;
   const count = Number(text.slice(-COUNT_DIGITS));
   const digits = (text.length - TAIL_DIGITS) / count;
-  if (count === 0 || !Number.isInteger(digits)) return undefined;
+  if (!Number.isInteger(digits)) return undefined; // nor if there are none
   const parts: string[] = [];
   let last = BigInt(text.slice(0, digits)) - BASE;
   for (let i = 1; i < count; i++) {

@@ -20,6 +20,7 @@ import {
   parseObjectName,
   UnexpectedKeyFormatError,
 } from "@listwatch/cache/store";
+import { keyOf } from "../../src/meta/object.ts";
 
 describe("metaNamespaceKey", () => {
   it("joins namespace and name, and leaves out an empty namespace with its slash", () => {
@@ -84,7 +85,7 @@ describe("ObjectName", () => {
     for (const key of ["a/b/c", "//", "a//b"]) {
       assert.throws(() => splitMetaNamespaceKey(key), (error) => {
         assert.ok(error instanceof UnexpectedKeyFormatError);
-        assert.equal(error.key, key);
+        assert.deepEqual([error.key, error.code], [key, "UnexpectedKeyFormat"]);
         assert.ok(error.message.startsWith(`unexpected key format: ${JSON.stringify(key)}`));
         return true;
       });
@@ -165,5 +166,29 @@ describe("KeyError", () => {
     });
     assert.throws(() => tagged.add(pod), (error) => error === own);
     assert.throws(() => store.get(new ExplicitKey("a")), /for the key "a"/);
+  });
+});
+
+describe("keyOf", () => {
+  it("says what is wrong with a key that is none", () => {
+    const cases: [keyFunc: (value: unknown) => unknown, cause: RegExp][] = [
+      [() => 7, /^TypeError: the key function returned number, not a string$/],
+      [() => undefined, /^TypeError: the key function returned undefined, not a string$/],
+      [metaNamespaceKey, /^NoMetaError: /],
+    ];
+    for (const [keyFunc, cause] of cases) {
+      assert.throws(() => keyOf(keyFunc as (value: unknown) => string, 5, "add"), (error) => {
+        assert.ok(error instanceof KeyError);
+        assert.deepEqual([error.code, error.object, error.operation], ["KeyError", 5, "add"]);
+        assert.match(error.message, /^Cannot add an object: /);
+        assert.match(String(error.cause), cause);
+        return true;
+      });
+    }
+  });
+
+  it("hands on a KeyError as it is", () => {
+    const thrown = new KeyError(7, "read the key of", new Error("no"));
+    assert.throws(() => keyOf(() => assert.fail(thrown), 5, "add"), (error) => error === thrown);
   });
 });

@@ -1,4 +1,5 @@
 import {
+  type LabelOperator,
   LabelRequirement,
   LabelSelector,
   labelSelectorFromSet,
@@ -249,6 +250,31 @@ describe("LabelSelector", () => {
       }
       assert.ok(new LabelRequirement("a", { operator, values: ["42"] }));
     }
+  });
+
+  it("says what is wrong with a requirement", () => {
+    const reason = (operator: LabelOperator, values: string[], key = "a") =>
+      refused(() => new LabelRequirement(key, { operator, values })).reason;
+    assert.equal(reason("in", []), '"in" needs at least one value');
+    assert.equal(reason("exists", ["x"]), '"exists" takes no values');
+    assert.equal(reason("~" as LabelOperator, ["x"]), 'unknown operator "~"');
+    assert.equal(reason("=", ["x", "y"]), '"=" needs exactly one value, not 2');
+    assert.equal(reason("gt", ["x"]), '"gt" needs a 64-bit signed integer, not "x"');
+    assert.match(
+      reason("exists", [], "A.b/c"),
+      /^the prefix of the label key "A\.b\/c" must consist of lower/,
+    );
+    assert.match(
+      reason("exists", [], "a".repeat(64)),
+      /^the name of the label key "a{64}" is longer than 63$/,
+    );
+    assert.match(
+      refused(() => labelSelectorFromSpec({ matchExpressions: [{ key: "a", operator: "=" as "In" }] }))
+        .message,
+      /^Cannot use the label selector .*: "=" is no operator of matchExpressions; /,
+    );
+    assert.equal(new LabelSelector([], { selectable: false }).empty, false);
+    assert.equal(parseLabelSelector("a").empty, false);
   });
 
   it("leaves the order of the requirements that it is made of", () => {

@@ -52,10 +52,10 @@ describe("encodeMergedVersion", () => {
 
 describe("newLayout", () => {
   it("is ten digits that stay so, and change with the names and their order", () => {
-    const layouts = [["a", "b"], ["b", "a"], ["ab"], []].map(newLayout);
+    const layouts = [["a", "b"], ["b", "a"], ["ab"], [], ["n15"]].map(newLayout);
     for (const layout of layouts) assert.match(layout, /^[0-9]{10}$/);
     assert.equal(new Set(layouts).size, layouts.length);
-    assert.deepEqual(layouts.slice(0, 2), ["7686051647", "7240673432"]);
+    assert.deepEqual([...layouts.slice(0, 2), layouts[4]], ["7686051647", "7240673432", "0536239465"]);
   });
 });
 
