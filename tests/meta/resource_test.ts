@@ -27,6 +27,7 @@ describe("parseResource", () => {
       } catch (error) {
         return (error as Error).message.endsWith(hint);
       }
+      return assert.fail("it was read");
     };
     assert.deepEqual(["pods", "v1/Pods", "a/b/c/d"].map(hasHint), [true, false, false]);
   });

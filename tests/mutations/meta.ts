@@ -158,7 +158,7 @@ export const META_FAULTS: readonly SuiteMutation[] = [
     test: "tests/meta/compiled_labels_test.ts",
   },
   {
-    name: "meta: the values that a label may not have are forgotten",
+    name: "meta: the values that a label may not have are lost",
     file: "src/meta/compiled_labels.ts",
     find: "    this.#excluded = excluded;\n",
     replace: "",

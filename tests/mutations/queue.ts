@@ -204,7 +204,7 @@ export const QUEUE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/queue/delta_fifo_test.ts",
   },
   {
-    name: "queue: nobody learns what the transform throws at (DeltaFIFO)",
+    name: "queue: what the transform throws at is not reported (DeltaFIFO)",
     file: "src/queue/delta_fifo.ts",
     find: "this.#onTransformFailure = options.onTransformFailure;",
     replace: "",
@@ -218,7 +218,7 @@ export const QUEUE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/queue/delta_fifo_test.ts",
   },
   {
-    name: "queue: an empty list wakes whoever waits for an item (FIFO)",
+    name: "queue: an empty list ends a wait for an item (FIFO)",
     file: "src/queue/fifo.ts",
     find: "if (items.size > 0) this.consumers.wakeAll();",
     replace: "this.consumers.wakeAll();",

@@ -407,8 +407,8 @@ describe("DeltaFIFO.resync", () => {
   });
 });
 
-describe("oldest and newest", () => {
-  it("are the first and the last of some deltas, and nothing of none", () => {
+describe("newest", () => {
+  it("is the last of some deltas, oldest the first, and nothing of none", () => {
     const deltas = [1, 2, 3];
     assert.deepEqual([oldest(deltas), newest(deltas)], [1, 3]);
     assert.deepEqual([oldest([]), newest([])], [undefined, undefined]);

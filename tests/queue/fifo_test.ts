@@ -122,7 +122,7 @@ describe("FIFO", () => {
     await assert.rejects(popped, (error) => error instanceof KeyError && error.operation === "requeue");
   });
 
-  it("wakes nobody by an empty list", async () => {
+  it("ends no wait by an empty list", async () => {
     const queue = new FIFO<Thing>(metaNamespaceKey);
     let isAwake = false;
     const woken = queue.wait().then(() => void (isAwake = true));

@@ -231,7 +231,7 @@ describe("RealFIFO, atomic", () => {
     ]);
   });
 
-  it("says of a list or a delete no more than what it was told", () => {
+  it("says of a list or a delete no more than what it was given", () => {
     const queue = atomic();
     queue.replace([thing("foo", 1)], "7");
     queue.deleteKey("foo");

@@ -294,6 +294,7 @@ describe("newEventValidator", () => {
           version: 1,
           vendor: "test",
           validate: () => {
+            // deno-lint-ignore no-throw-literal -- as schemas of users may
             throw "text";
           },
         },

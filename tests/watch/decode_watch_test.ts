@@ -368,7 +368,7 @@ describe("decodeWatch", () => {
     assert.deepEqual(counts, [5, text.length - 5]);
   });
 
-  it("names the resource, where it is told one, when the connection breaks", async () => {
+  it("names the resource, if it has a name, when the connection breaks", async () => {
     const broken = () => bodyOf([], new Error("connection reset"));
     await assert.rejects(
       itemsOf(broken()),
