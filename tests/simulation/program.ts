@@ -682,7 +682,9 @@ export class Program {
         this.#meddler?.check();
         if (
           !event.isGap && this.#judge.stored() && this.#isOfLostHistory &&
-          this.#listEpoch === this.#world.cluster.epoch
+          this.#listEpoch === this.#world.cluster.epoch &&
+          // The next list may have been requested already: this one was answered before the restore.
+          Number(event.resourceVersion) <= this.#world.cluster.revision
         ) {
           this.#isOfLostHistory = false;
           this.#expectedRevision = 0;
