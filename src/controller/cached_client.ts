@@ -136,10 +136,8 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     const { indexer } = this.#resource.informer;
     const isCached = namespace === "" || this.#resource.covers(namespace);
     if (isCached && await this.#readsCache()) return listAllByNamespace(indexer, namespace, selector) as T[];
-    const all = await this.#listThrough(isCached ? undefined : namespace);
-    return all.filter(({ metadata = {} }) =>
-      (namespace === "" || metadata.namespace === namespace) && selector.matches(metadata.labels)
-    );
+    const all = await this.#listThrough(namespace);
+    return all.filter(({ metadata = {} }) => selector.matches(metadata.labels));
   }
 
   async byIndex(index: string, value: string): Promise<T[]> {
@@ -148,7 +146,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
       return indexer.byIndex(index, value) as T[];
     }
     const indexFunc = indexer.getIndexers()[index];
-    return (await this.#listThrough()).filter((object) => checkedValues(indexFunc(object)).includes(value));
+    return (await this.#listThrough("")).filter((object) => checkedValues(indexFunc(object)).includes(value));
   }
 
   async owned(): Promise<T[]> {
@@ -323,10 +321,11 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     return !writes.readsThrough(this.#resource);
   }
 
-  async #listThrough(namespace?: string): Promise<T[]> {
+  /** Lists a namespace on the server; all that the client has for `""`. */
+  async #listThrough(namespace: string): Promise<T[]> {
     const { signal } = this.#access;
     const { client } = this.#resource;
-    const of = namespace === undefined ? client : client.inNamespace(namespace);
+    const of = namespace === "" ? client : client.inNamespace(namespace);
     return (await listAllPages(of, { limit: PAGE_SIZE }, { signal })).items as T[];
   }
 

@@ -261,8 +261,7 @@ export class Manager implements AsyncDisposable {
 
   async #run(stop: AbortSignal): Promise<void> {
     let sinceMs = monotonicNow(this.#clock);
-    const informers = new AbortController();
-    const running: Running[] = this.caches.map(({ informer }) => informer.start(informers.signal));
+    const running: Running[] = this.caches.map(({ informer }) => informer.start());
     let leadership: Leadership | undefined;
     try {
       // A standby has its caches before it leads, at least those of one cluster.
@@ -276,7 +275,6 @@ export class Manager implements AsyncDisposable {
       if (!stop.aborted) throw error;
     } finally {
       await leadership?.release();
-      informers.abort(new Error("the manager stops"));
       await Promise.all(running.map((one) => one.stop()));
     }
   }

@@ -192,6 +192,35 @@ describe("Manager of several clusters", () => {
     assert.equal(found[0], true);
   });
 
+  it("ends when what runs in each cluster has, though another one has not begun or has nothing to do", async () => {
+    for (const isAway of [true, false]) {
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await using rig = new Clusters("eu-1", "us-1");
+      rig.servers["eu-1"].create(WIDGETS, widget("one", "red"));
+      if (isAway) rig.servers["us-1"].intercept(refuseConnection());
+      const ends: (() => void)[] = [];
+      const manager = rig.run((cluster) =>
+        defineController({
+          name: "widgets",
+          for: cluster.resource<Widget>(WIDGETS),
+          reconcile: () => new Promise<void>((end) => void ends.push(end)),
+        })
+      );
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => ends.length === 1);
+      let hasEnded = false;
+      void manager.stop().then(() => hasEnded = true);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(3_000);
+      assert.deepEqual([hasEnded, manager.status().isLeading], [false, true]);
+      ends[0]();
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(2_000);
+      assert.equal(hasEnded, true);
+      assert.deepEqual(rig.lines.filter((line) => line.includes("still run")), []);
+    }
+  });
+
   it("refuses no clusters, and a name that is no label", () => {
     const cluster = newCluster({ server: "http://127.0.0.1:8001" });
     const controllers = [widgetController(cluster)];

@@ -1,16 +1,18 @@
-import { type Cluster, type KubernetesObject, newCluster, silentLogger } from "@listwatch/cache";
+import { type Cluster, type KubernetesObject, newCluster, silentLogger, StatusError } from "@listwatch/cache";
 import {
   type ControllerDefinition,
   defineController,
   Manager,
   type ManagerMetrics,
   type ManagerOptions,
+  TerminalError,
 } from "@listwatch/cache/controller";
+import { newStatus } from "@listwatch/cache/client";
 import { answerStatus, delayRequest, FakeClock, hang, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Lease } from "../../src/controller/leader_election.ts";
-import { type Rig, startRig, widget } from "./rig.ts";
+import { type Rig, SlowWatches, startRig, widget } from "./rig.ts";
 import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 
 const LEASES = "coordination.k8s.io/v1/leases";
@@ -41,6 +43,8 @@ function withEvents(): { readonly clock: FakeClock; readonly server: InMemoryApi
   };
   return { clock, server: new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE, events] }) };
 }
+
+const conflict = () => new StatusError(newStatus(409, "Conflict", "it has changed"));
 
 const idle = controllerOf(() => {});
 
@@ -195,6 +199,8 @@ describe("Manager.run", () => {
       // deno-lint-ignore no-await-in-loop -- one after the other
       await clock.advance(5_000);
       assert.equal(manager.status().isLeading, what === "nothing", what);
+      // What has no complete cache is not elected.
+      assert.equal(manager.status().leader === "", what === "the first list", what);
       stop.abort(new Error("the test stops it"));
       // deno-lint-ignore no-await-in-loop -- one after the other
       await clock.advance(12_000);
@@ -212,6 +218,128 @@ describe("Manager.run", () => {
     const manager = newManager();
     await manager.run(AbortSignal.abort());
     assert.deepEqual(manager.status().problems, ["it has ended"]);
+  });
+
+  it("ends when each of its caches has", async () => {
+    const maps = (cluster: Cluster) =>
+      defineController({ name: "maps", for: cluster.resource("v1/configmaps"), reconcile: () => {} });
+    for (const slow of [0, 1]) {
+      const clock = new FakeClock();
+      const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+      const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+      const controllers = [idle(cluster), maps(cluster)];
+      const manager = new Manager(cluster, { controllers, clock, logger: silentLogger });
+      const { informer } = manager.caches[slow];
+      const start = informer.start.bind(informer);
+      informer.start = (signal) => {
+        const running = start(signal);
+        const stop = async () => {
+          await running.stop();
+          await new Promise<void>((resolve) => clock.setTimeout(resolve, 500));
+        };
+        return { done: running.done, stop, [Symbol.asyncDispose]: stop };
+      };
+      let hasEnded = false;
+      void manager.run();
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(1_000);
+      void manager.stop().then(() => hasEnded = true);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(499);
+      assert.equal(hasEnded, false);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(1);
+      assert.equal(hasEnded, true);
+    }
+  });
+
+  it("waits for its caches for readTimeoutMs, five seconds by default", async () => {
+    for (const readTimeoutMs of [undefined, 2_000]) {
+      const clock = new FakeClock(Date.UTC(2026, 0, 1));
+      const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+      const watches = new SlowWatches(server, (path) => path.endsWith("/widgets"));
+      const times: number[] = [];
+      const define = controllerOf(async (_, { self }) => {
+        times.push(clock.now());
+        if (times.length > 1) return;
+        watches.hold();
+        await self.patch("a", { metadata: { labels: { a: "1" } } });
+        return { requeueAfterMs: 0 };
+      });
+      const options = { ...(readTimeoutMs !== undefined && { readTimeoutMs }) };
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await using rig = startRig(define, options, { server, clock, fetch: () => watches.fetch });
+      server.create(WIDGETS, widget("a", "red"));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => times.length === 2);
+      const tookMs = times[1] - times[0];
+      const expectedMs = readTimeoutMs ?? 5_000;
+      assert.ok(tookMs >= expectedMs && tookMs <= expectedMs + 100, `${tookMs} ms`);
+      watches.release();
+    }
+  });
+
+  it("measures each reconcile by its outcome, and its queue by the controller's name", async () => {
+    const queues: string[] = [];
+    const kept = keptMetrics();
+    const metrics: ManagerMetrics = {
+      ...kept,
+      queueMetrics(name) {
+        queues.push(name);
+        return undefined as never;
+      },
+    };
+    const rig = startRig(
+      controllerOf(async ({ metadata }, context) => {
+        context.metrics.count("seen_total");
+        context.metrics.count("seen_total", 2, { of: "a" });
+        context.metrics.gauge("colors", 3);
+        context.metrics.observe("took_seconds", 4, { of: "b" });
+        await new Promise<void>((resolve) => context.clock.setTimeout(resolve, 250));
+        if (metadata?.name === "bad") throw new TerminalError("no such color");
+        if (metadata?.name === "late" && context.failures === 0) throw new Error("not yet");
+        if (metadata?.name === "again") return { requeueAfterMs: 100_000_000 };
+        if (metadata?.name === "lost" && context.failures === 0) throw conflict();
+        return {};
+      }),
+      { metrics },
+    );
+    await rig.until(() => rig.manager.status().isLeading);
+    const of = (part: string) => kept.lines.filter((line) => line.includes(part));
+    assert.deepEqual(of("controller_runtime"), [
+      "controller_runtime_max_concurrent_reconciles{controller=widgets} 1",
+      "controller_runtime_active_workers{controller=widgets} 0",
+    ]);
+    const count = async (name: string) => {
+      kept.lines.length = 0;
+      rig.server.create(WIDGETS, widget(name, "red"));
+      await rig.clock.advance(1_000);
+      return of("_total").filter((line) => line.startsWith("controller_runtime"));
+    };
+    const total = (result: string) =>
+      `controller_runtime_reconcile_total{controller=widgets,result=${result}} 1`;
+    const errors = "controller_runtime_reconcile_errors_total{controller=widgets} 1";
+    assert.deepEqual(await count("good"), [total("success")]);
+    assert.deepEqual(of("seen_total"), [
+      "seen_total{controller=widgets} 1",
+      "seen_total{controller=widgets,of=a} 2",
+    ]);
+    assert.deepEqual(of("colors"), ["colors{controller=widgets} 3"]);
+    assert.deepEqual(of("took_seconds"), ["took_seconds{controller=widgets,of=b} 4"]);
+    assert.deepEqual(of("reconcile_time"), [
+      "controller_runtime_reconcile_time_seconds{controller=widgets} 0.25",
+    ]);
+    assert.deepEqual(of("active_workers"), [
+      "controller_runtime_active_workers{controller=widgets} 1",
+      "controller_runtime_active_workers{controller=widgets} 0",
+    ]);
+    const terminal = "controller_runtime_terminal_reconcile_errors_total{controller=widgets} 1";
+    assert.deepEqual(await count("bad"), [errors, terminal, total("error")]);
+    assert.deepEqual(await count("late"), [errors, total("error"), total("success")]);
+    assert.deepEqual(await count("lost"), [total("requeue"), total("success")]);
+    assert.deepEqual(await count("again"), [total("requeue_after")]);
+    assert.deepEqual(queues, ["widgets"]);
+    await rig[Symbol.asyncDispose]();
   });
 
   it("measures whether it leads", async () => {

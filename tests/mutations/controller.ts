@@ -125,8 +125,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: a manager has stopped before its lease was given back",
     file: "src/controller/manager.ts",
-    find: '      await leadership?.release();\n      informers.abort(new Error("the manager stops"));',
-    replace: '      informers.abort(new Error("the manager stops"));\n      void leadership?.release();',
+    find: "      await leadership?.release();\n",
+    replace: "      void leadership?.release();\n",
     test: "tests/controller/stop_test.ts",
   },
   {
@@ -417,5 +417,26 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     find: "JSON.parse(JSON.stringify(present)) as T",
     replace: "present",
     test: "tests/controller/cached_client_test.ts",
+  },
+  {
+    name: "controller: a standby is elected before its caches are complete",
+    file: "src/controller/manager.ts",
+    find: "await Promise.any(this.#clusters.map((cluster) => cluster.synced(stop)));",
+    replace: "",
+    test: "tests/controller/manager_test.ts",
+  },
+  {
+    name: "controller: a manager has ended when one of its caches has",
+    file: "src/controller/manager.ts",
+    find: "await Promise.all(running.map((one) => one.stop()));",
+    replace: "await Promise.race(running.map((one) => one.stop()));",
+    test: "tests/controller/manager_test.ts",
+  },
+  {
+    name: "controller: the stop of a cluster that has not begun ends what runs in another",
+    file: "src/controller/manager.ts",
+    find: "          if (!begin.signal.aborted) throw error;\n",
+    replace: "          throw error;\n",
+    test: "tests/controller/clusters_test.ts",
   },
 ];
