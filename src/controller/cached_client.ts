@@ -248,7 +248,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     const present = await this.get(name, { namespace });
     const uid = present?.metadata?.uid;
     // The very object that was seen, so that the cache can show that it is deleted.
-    const preconditions = { ...(uid && { uid }), ...options.preconditions };
+    const preconditions = { uid, ...options.preconditions };
     await this.#send((signal) =>
       this.#resource.client.delete(name, { ...options, ...inOne(namespace), preconditions, signal })
     );
@@ -286,9 +286,8 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     { subresource }: { readonly subresource?: string },
   ): Promise<T> {
     const namespace = await this.#namespace(options.namespace);
-    const part = subresource === undefined ? {} : { subresource };
     return await this.#write((signal) =>
-      this.#resource.client.patch(name, patch, { ...inOne(namespace), ...part, signal }) as Promise<T>
+      this.#resource.client.patch(name, patch, { ...inOne(namespace), subresource, signal }) as Promise<T>
     );
   }
 

@@ -219,6 +219,7 @@ describe("CachedClient.createOrUpdate", () => {
     ["null", null],
     ["a list", [{ data: {} }]],
     ["text", "m"],
+    ["a promise of nothing", Promise.resolve(undefined)],
   ];
   for (const [what, returned] of odd) {
     it(`sends nothing, and says so, where the function returns ${what}`, async () => {

@@ -48,15 +48,15 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: an object is deleted that has come in place of the one that was read",
     file: "src/controller/cached_client.ts",
-    find: "{ ...(uid && { uid }), ...options.preconditions }",
+    find: "{ uid, ...options.preconditions }",
     replace: "{ ...options.preconditions }",
     test: "tests/controller/apply_test.ts",
   },
   {
     name: "controller: the preconditions of a delete are not the given ones",
     file: "src/controller/cached_client.ts",
-    find: "{ ...(uid && { uid }), ...options.preconditions }",
-    replace: "{ ...options.preconditions, ...(uid && { uid }) }",
+    find: "{ uid, ...options.preconditions }",
+    replace: "{ ...options.preconditions, uid }",
     test: "tests/controller/apply_test.ts",
   },
   {
