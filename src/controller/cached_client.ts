@@ -316,7 +316,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     const { writes, signal, readTimeoutMs } = this.#access;
     signal.throwIfAborted();
     if (writes.readsThrough(this.#resource) || !this.#resource.isCaughtUp) return false;
-    if (!writes.isEmpty) await writes.settle({ resource: this.#resource, timeoutMs: readTimeoutMs, signal });
+    await writes.settle({ resource: this.#resource, timeoutMs: readTimeoutMs, signal });
     return !writes.readsThrough(this.#resource);
   }
 

@@ -16,7 +16,7 @@ import { type Clock, momentOf } from "../util/clock.ts";
 import { AppliedConfigs } from "./applied_config.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
-import { changesSince, currentState, isEqualTo } from "../informer/snapshot/progress.ts";
+import { changesSince, currentState, currentVersion, isEqualTo } from "../informer/snapshot/progress.ts";
 import type { Indexer } from "../store/store.ts";
 import { statusErrorOf } from "../meta/status.ts";
 import { getOrMake } from "../util/collections.ts";
@@ -154,13 +154,14 @@ export class CachedResource {
   /**
    * The version of the resource now, from the server itself and not from a cache of it; all namespaces have
    * the versions of one server.
+   *
+   * @throws {Error} The answer has no version: nothing could be waited for.
    */
   async presentVersion(signal: AbortSignal): Promise<string> {
     const { client, client: { namespaces } } = this;
     if (namespaces?.names.length === 0) return "1"; // nothing is read
     const one = namespaces === undefined ? client : client.inNamespace(namespaces.names[0]);
-    const { metadata } = await one.metadata().list({ limit: 1 }, { signal });
-    return metadata.resourceVersion ?? "";
+    return await currentVersion(one.metadata(), signal);
   }
 
   /**

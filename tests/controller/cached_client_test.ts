@@ -120,6 +120,9 @@ describe("ReconcileClient.get", () => {
     await using maps = await startCache(MAPS, [map("m")], { namespace: "shop" });
     assert.equal(nameOf(await maps.client({ object }).get("m")), "m");
     assert.equal(nameOf(await maps.client({ object: {} }).get("m")), "m");
+    assert.deepEqual(maps.requests(), []);
+    const made = await maps.client({ object: {} }).create({ metadata: { name: "made" } });
+    assert.equal(made.metadata?.namespace, "shop");
     await using nodes = await startCache("v1/nodes", [{ metadata: { name: "n" } }]);
     assert.equal(nameOf(await nodes.client().get("n", { namespace: "shop" })), "n");
   });
@@ -349,6 +352,9 @@ describe("ReconcileClient: writes", () => {
         "server would delete the object, so find it by a label",
     });
     await assert.rejects(cache.client().replace(owned("u-a")), TypeError);
+    const { name: _, ...unnamed } = owned("u-a").metadata;
+    const generated = cache.client().create({ metadata: { ...unnamed, generateName: "m-" } });
+    await assert.rejects(generated, /^TypeError: Cannot make "shop\/a" the owner of "other\/": an owner/);
     await assert.rejects(cache.client().apply(owned("u-a")), TypeError);
     assert.deepEqual(cache.requests(), []);
     await cache.client({ object: owner }).create(owned("u-a"));
