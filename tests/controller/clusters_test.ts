@@ -4,7 +4,7 @@
  */
 
 import { type Cluster, newCluster } from "@listwatch/cache";
-import { defineController, Manager } from "@listwatch/cache/controller";
+import { defineController, Manager, type ManagerOptions } from "@listwatch/cache/controller";
 import { FakeClock, InMemoryApiServer, refuseConnection } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -26,7 +26,10 @@ class Clusters implements AsyncDisposable {
     }
   }
 
-  run(define: (cluster: Cluster) => ReturnType<typeof widgetController>, lease?: string): Manager {
+  run(
+    define: (cluster: Cluster) => ReturnType<typeof widgetController>,
+    options: Partial<ManagerOptions> = {},
+  ): Manager {
     const { clusters, clock } = this;
     const [first] = Object.values(clusters);
     const log = (message: string) => void this.lines.push(message);
@@ -36,7 +39,7 @@ class Clusters implements AsyncDisposable {
       clock,
       random: () => 0.5,
       logger: { debug: () => {}, info: log, warn: log, error: log },
-      ...(lease !== undefined && { leader: { lease } }),
+      ...options,
     });
     manager.run().catch((error) => this.lines.push(String(error)));
     return manager;
@@ -76,7 +79,7 @@ describe("Manager of several clusters", () => {
           await configMaps.apply({ metadata: { name: `of-${cluster}` }, data: { color: spec?.color ?? "" } });
           return { status: { ready: true } };
         },
-      }), "widgets");
+      }), { leader: { lease: "widgets" } });
     await rig.until(() => rig.maps("eu-1").length === 1 && rig.maps("us-1").length === 1);
     await rig.until(() => manager.pending === 0);
     assert.deepEqual([...new Set(keys)].sort(), ["eu-1:shop/one", "us-1:shop/one"]);
@@ -219,6 +222,84 @@ describe("Manager of several clusters", () => {
       assert.equal(hasEnded, true);
       assert.deepEqual(rig.lines.filter((line) => line.includes("still run")), []);
     }
+  });
+
+  it("measures each cluster by its name, and names it in keys", async () => {
+    await using rig = new Clusters("eu-1", "us-1");
+    rig.servers["us-1"].create(WIDGETS, widget("one", "red"));
+    const [queues, measured, keys]: string[][] = [[], [], []];
+    const note = (name: string, _: number, labels: Readonly<Record<string, string>> = {}) => {
+      if (name === "controller_runtime_reconcile_total" || name === "seen") {
+        measured.push(JSON.stringify(labels));
+      }
+    };
+    const metrics = {
+      count: note,
+      gauge: note,
+      observe: note,
+      queueMetrics: (name: string) => (queues.push(name), undefined as never),
+    };
+    const manager = rig.run(
+      (cluster) =>
+        defineController({
+          name: "widgets",
+          for: cluster.resource<Widget>(WIDGETS),
+          reconcile(_, { key, cluster, clusters, metrics }) {
+            metrics.count("seen");
+            keys.push(`${key} ${cluster} ${Object.keys(clusters)}`);
+          },
+        }),
+      { metrics },
+    );
+    await rig.until(() => keys.length === 1 && manager.pending === 0);
+    assert.deepEqual(keys, ["us-1:shop/one us-1 eu-1,us-1"]);
+    assert.deepEqual(queues.sort(), ["widgets@eu-1", "widgets@us-1"]);
+    const labels = { controller: "widgets", cluster: "us-1" };
+    assert.deepEqual(
+      measured,
+      [labels, { ...labels, result: "success" }].map((each) => JSON.stringify(each)),
+    );
+  });
+
+  it("takes a key without the name of a cluster for one of its own, and waits for a cluster that is away", async () => {
+    await using rig = new Clusters("eu-1", "us-1");
+    for (const server of Object.values(rig.servers)) server.create(WIDGETS, widget("one", "red"));
+    const comeBack = rig.servers["us-1"].intercept(refuseConnection());
+    const keys: string[] = [];
+    const manager = rig.run((cluster) =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource<Widget>(WIDGETS),
+        watches: {
+          maps: {
+            resource: cluster.resource<ConfigMap>("v1/configmaps"),
+            keys: ({ data }) => Object.values(data ?? {}),
+          },
+        },
+        reconcile: (_, { key }) => void keys.push(key),
+      })
+    );
+    const after = async (cluster: string, key: string) => {
+      await rig.clock.advance(3_000);
+      keys.length = 0;
+      rig.servers[cluster].create("v1/configmaps", {
+        metadata: { generateName: "m-", namespace: "shop" },
+        data: { key },
+      });
+      await rig.clock.advance(3_000);
+      return [...keys];
+    };
+    await rig.until(() => keys.length === 1);
+    assert.deepEqual(await after("eu-1", "shop/one"), ["eu-1:shop/one"]);
+    assert.deepEqual(await after("eu-1", "eu-1:shop/one"), ["eu-1:shop/one"]);
+    assert.deepEqual(await after("eu-1", "us-1:shop/one"), []);
+    assert.deepEqual(await after("eu-1", "other:shop/one"), []);
+    assert.equal(manager.pending, 0);
+    comeBack();
+    await rig.until(() => keys.includes("us-1:shop/one"));
+    assert.deepEqual(await after("eu-1", "us-1:shop/one"), ["us-1:shop/one"]);
+    assert.deepEqual(await after("us-1", "shop/one"), ["us-1:shop/one"]);
+    assert.deepEqual(rig.lines.filter((line) => line.includes("cannot map")), []);
   });
 
   it("refuses no clusters, and a name that is no label", () => {

@@ -1,5 +1,6 @@
 import { type KubernetesObject, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
+import type { LogFields } from "@listwatch/cache/reflector";
 import {
   type Condition,
   defineController,
@@ -130,6 +131,57 @@ describe("Manager.run", () => {
     await rig.until(() => failures.length === count + 2);
     assert.deepEqual(failures.slice(0, 6), [0, 1, 2, 3, 0, 1]);
     assert.deepEqual(failures.slice(count), [0, 1]);
+  });
+
+  it("logs with the controller, the key, and what a reconcile adds", async () => {
+    const lines: [level: string, message: string, fields: LogFields | undefined][] = [];
+    const note = (level: string) => (message: string, fields?: LogFields) =>
+      void lines.push([level, message, fields]);
+    const logger = { debug: note("debug"), info: note("info"), warn: note("warn"), error: note("error") };
+    const failures: readonly Error[] = [
+      new Error("not yet"),
+      new StatusError(newStatus(409, "Conflict", "it has changed")),
+      new TerminalError("never"),
+    ];
+    await using rig = startRig(
+      (cluster) =>
+        defineController({
+          name: "maps",
+          for: cluster.resource("v1/configmaps"),
+          reconcile: (_, { log, failures: count }) => {
+            if (count === 0) {
+              for (const level of ["debug", "info", "warn", "error"] as const) {
+                log[level](level, { of: "test" });
+              }
+              log.info("bare");
+            }
+            throw failures[count];
+          },
+        }),
+      { logger },
+    );
+    const of = { controller: "maps", key: "default/a" };
+    rig.server.create("v1/configmaps", configMap("a"));
+    await rig.clock.advance(5_000);
+    const own = lines.filter(([, , fields]) => fields?.controller !== undefined);
+    assert.deepEqual(own, [
+      ["debug", "debug", { ...of, of: "test" }],
+      ["info", "info", { ...of, of: "test" }],
+      ["warn", "warn", { ...of, of: "test" }],
+      ["error", "error", { ...of, of: "test" }],
+      ["info", "bare", of],
+      ["warn", "Cannot reconcile default/a, and tries again: not yet", {
+        ...of,
+        error: failures[0],
+        tries: 1,
+      }],
+      ["debug", "default/a has changed meanwhile: it has changed", { ...of, tries: 2 }],
+      [
+        "error",
+        "Cannot reconcile default/a, and waits for its next change: never",
+        { ...of, error: failures[2] },
+      ],
+    ]);
   });
 
   it("tries again soon after a conflict, without an error", async () => {
