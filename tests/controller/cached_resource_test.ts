@@ -136,7 +136,7 @@ describe("CachedResource.description", () => {
     });
   });
 
-  it("is requested once for all who wait for it, where the cache has nothing, and not again", async () => {
+  it("is requested once for all that wait for it, where the cache has nothing, and not again", async () => {
     const { cache, run, never, asked, server, clock } = newCache();
     await run(async () => {
       asked();

@@ -195,7 +195,7 @@ describe("Manager of several clusters", () => {
     assert.equal(found[0], true);
   });
 
-  it("ends when what runs in each cluster has, though another one has not begun or has nothing to do", async () => {
+  it("ends when what runs in each cluster has, though another one has not started or has nothing to do", async () => {
     for (const isAway of [true, false]) {
       // deno-lint-ignore no-await-in-loop -- one after the other
       await using rig = new Clusters("eu-1", "us-1");

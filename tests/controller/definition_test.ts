@@ -169,7 +169,7 @@ describe("changeFilter", () => {
   const at = (version: string, more: KubernetesObject["metadata"] = {}) =>
     meta({ resourceVersion: version, uid: "u", generation: 1, ...more });
 
-  it("lets a resync, another object of the name and the beginning of a deletion through, whatever is asked", () => {
+  it("lets a resync, another object of the name and the beginning of a deletion through, whatever the filter says", () => {
     assert.equal(never(at("1"), at("2")), false);
     assert.equal(never(at("1"), at("1")), true);
     assert.equal(never(at("1"), at("2", { uid: "v" })), true);

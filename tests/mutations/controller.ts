@@ -433,7 +433,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/manager_test.ts",
   },
   {
-    name: "controller: the stop of a cluster that has not begun ends what runs in another",
+    name: "controller: the stop of a cluster that has not started ends what runs in another",
     file: "src/controller/manager.ts",
     find: "          if (!begin.signal.aborted) throw error;\n",
     replace: "          throw error;\n",
