@@ -31,7 +31,7 @@ export function newCors(options: CorsOptions): MiddlewareHandler {
   checkCors(options);
   const { origins, credentials = false } = options;
   const isAny = origins === "*";
-  const known = new Set(isAny ? [] : origins);
+  const known = new Set(origins);
   return async (c, next) => {
     const origin = c.req.header("Origin");
     const isAllowed = origin !== undefined && (isAny || known.has(origin));

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, it } from "node:test";
-import { Hono } from "hono";
-import { type AccessOptions, newAccess } from "../../../src/cli/readers/access.ts";
+import { type Context, Hono } from "hono";
+import { silentLogger } from "@listwatch/cache";
+import type { RequestAttributes } from "@listwatch/cache/hono";
+import { FakeClock } from "@listwatch/cache/testing";
+import { type AccessOptions, newAccess, readerToken } from "../../../src/cli/readers/access.ts";
 import { isLoopback } from "../../../src/cli/serve/serve_options.ts";
 import { checkServeOptions, type ServeOptions } from "../../../src/cli/serve/serve_options.ts";
 import { dashboardRoutes } from "../../../src/cli/dashboard/dashboard.ts";
@@ -199,6 +205,223 @@ describe("newAccess", () => {
     assert.equal(await status(app, { "Sec-WebSocket-Protocol": `${protocol("s3cret")}, watch` }), 401);
     const refused = await app.request("http://127.0.0.1/");
     assert.match(refused.headers.get("WWW-Authenticate") ?? "", /^Basic /);
+  });
+});
+
+describe("newAccess, its rules,", () => {
+  const of = (more: Partial<RequestAttributes> = {}) =>
+    ({
+      scope: "namespace",
+      namespace: "shop",
+      verb: "list",
+      group: "",
+      version: "v1",
+      resource: "pods",
+      name: "",
+      path: "/api/v1/namespaces/shop/pods",
+      user: undefined,
+      ...more,
+    }) as RequestAttributes;
+  const cluster = { scope: "cluster", namespace: undefined } as const;
+  const context = (headers: Record<string, string> = {}) => {
+    const raw = new Request("http://127.0.0.1/api", { headers });
+    return { env: {}, req: { raw, header: (name: string) => raw.headers.get(name) ?? undefined } } as Context;
+  };
+  const resource = (resource: string, namespaced: boolean) => ({
+    name: resource,
+    resource: { group: "", version: "v1", resource, kind: resource, namespaced },
+  });
+  const served = [resource("pods", true), resource("services", true), resource("nodes", false)];
+  const decide = async (options: Partial<AccessOptions>, attributes: RequestAttributes) =>
+    await newAccess({ host: "127.0.0.1", served, ...options }).readApi.authorize!(attributes, context());
+
+  it("are none where all may read everything, and readers are authenticated only for a token", () => {
+    assert.deepEqual(newAccess({ host: "127.0.0.1" }).readApi, { allowAnonymous: true });
+    const withToken = newAccess({ host: "127.0.0.1", token: TOKEN }).readApi;
+    assert.deepEqual(Object.keys(withToken), ["authenticate", "allowAnonymous"]);
+  });
+
+  it("let readers read what is in the namespaces that are cached, and say which those are", async () => {
+    assert.equal(await decide({ namespace: "shop" }, of()), true);
+    assert.equal(await decide({ namespace: "shop" }, of(cluster)), true);
+    assert.equal(
+      await decide({ namespace: "shop" }, of({ namespace: "blog" })),
+      'only namespace "shop" is cached here',
+    );
+    assert.equal(await decide({ namespace: ["shop", "blog"] }, of({ namespace: "blog" })), true);
+    assert.equal(
+      await decide({ namespace: ["shop", "blog"] }, of({ namespace: "shops" })),
+      'only namespaces "shop", "blog" are cached here',
+    );
+  });
+
+  it("let readers of some namespaces read there the resources that they may, and the others as a whole", async () => {
+    const readerNamespaces = ["shop"];
+    assert.equal(await decide({ readerNamespaces }, of()), true);
+    assert.equal(await decide({ readerNamespaces }, of({ resource: "secrets" })), true);
+    assert.equal(
+      await decide({ readerNamespaces }, of({ namespace: "blog" })),
+      'only the namespace "shop" may be read',
+    );
+    const nodes = of({ ...cluster, resource: "nodes" });
+    assert.notEqual(await decide({ readerNamespaces }, nodes), true);
+    const some = { readerNamespaces, readerResources: ["pods", "nodes"] };
+    assert.equal(await decide(some, of()), true);
+    assert.equal(await decide(some, nodes), true);
+    assert.equal(await decide(some, of({ resource: "services" })), "only pods may be read");
+    assert.equal(await decide(some, of(cluster)), 'only the namespace "shop" may be read');
+    const both = { ...some, namespace: "blog" };
+    assert.equal(await decide(both, of()), 'only namespace "blog" is cached here');
+  });
+
+  it("are the cluster's own, too, with tokens of the cluster: bearer tokens, or passwords", async () => {
+    const clock = new FakeClock();
+    const specs: Record<string, unknown>[] = [];
+    const signals: AbortSignal[] = [];
+    const reviewedBy: AccessOptions["reviewedBy"] = {
+      request: (path, { body, signal }) => {
+        specs.push((body as { spec: Record<string, unknown> }).spec);
+        if (path.endsWith("tokenreviews")) {
+          return Promise.resolve({ status: { authenticated: true, user: { username: "jane" } } });
+        }
+        signals.push(signal);
+        return new Promise(() => {});
+      },
+    };
+    const noted: unknown[] = [];
+    const access = newAccess({
+      host: "127.0.0.1",
+      reviewedBy,
+      clock,
+      noting: (hook) => async (c) => {
+        const user = await hook(c);
+        noted.push(user?.name);
+        return user;
+      },
+    });
+    const { authenticate, authorize } = access.readApi;
+    for (
+      const Authorization of ["Bearer one", `Basic ${btoa("me:two")}`, `basic  ${btoa("me:three:four")} `]
+    ) {
+      assert.equal((await authenticate!(context({ Authorization })))?.name, "jane");
+    }
+    assert.deepEqual(specs.splice(0), [{ token: "one" }, { token: "two" }, { token: "three:four" }]);
+    for (const headers of [{}, { Authorization: "Basic %%%" }, { Authorization: "Token one" }]) {
+      assert.equal(await authenticate!(context(headers as Record<string, string>)), undefined);
+    }
+    assert.deepEqual(specs, []);
+    assert.deepEqual(noted, ["jane", "jane", "jane", undefined, undefined, undefined]);
+    const answer = assert.rejects(async () => await authorize!(of({ user: { name: "jane" } }), context()));
+    await clock.advance(5_000);
+    await answer;
+    assert.equal(signals[0].aborted, true);
+  });
+
+  it("are described in a line", () => {
+    const described = (options: Partial<AccessOptions>) =>
+      newAccess({ host: "127.0.0.1", ...options }).description;
+    const request = () => Promise.resolve({});
+    assert.equal(described({}), "everyone on this machine (loopback only)");
+    assert.equal(described({ host: "0.0.0.0" }), "everyone who can reach this address");
+    assert.equal(described({ token: TOKEN, reviewedBy: { request } }), "everyone with the token");
+    assert.equal(
+      described({ reviewedBy: { request }, readerNamespaces: ["shop", "blog"] }),
+      "everyone with a token of the cluster, as far as its RBAC allows; only namespaces shop, blog",
+    );
+    assert.equal(
+      described({ namespace: "shop" }),
+      'everyone on this machine (loopback only); only namespace "shop" is cached',
+    );
+  });
+
+  it("and the page: all that it shows must be permitted, as it is shown", () => {
+    const asked = (options: Partial<AccessOptions>) => newAccess({ host: "127.0.0.1", ...options }).pageAsked;
+    assert.deepEqual(asked({}).map(({ scope, path }) => [scope, path]), [["path", "/"]]);
+    const [pods, , nodes] = served;
+    const common = { group: "", version: "v1", name: "", path: "/" };
+    assert.deepEqual(asked({ served: [pods, nodes], namespace: "shop" }), [
+      ...["list", "watch"].map((verb) => ({
+        ...common,
+        verb,
+        resource: "pods",
+        scope: "namespace",
+        namespace: "shop",
+      })),
+      ...["list", "watch"].map((verb) => ({ ...common, verb, resource: "nodes", ...cluster })),
+    ]);
+    assert.deepEqual(asked({ served: [pods] }), [
+      ...["list", "watch"].map((verb) => ({ ...common, verb, resource: "pods", ...cluster })),
+    ]);
+  });
+});
+
+describe("newAccess, the guard of hosts,", () => {
+  const answer = async (options: Partial<AccessOptions>, headers: Record<string, string>) => {
+    const response = await newApp({ host: "127.0.0.1", ...options }).request("http://127.0.0.1:8787/", {
+      headers,
+    });
+    return [response.status, response.status === 403 ? await response.text() : ""];
+  };
+
+  it("says for which names the server answers, whatever their case", async () => {
+    const text = (known: string, hint: string) =>
+      `This server only answers requests for ${known}; this request is for "evil.example"${hint}.\n`;
+    const evil = { Host: "evil.example:8787" };
+    assert.deepEqual(await answer({}, evil), [403, text("localhost", "")]);
+    assert.deepEqual(await answer({ host: "0.0.0.0" }, evil), [
+      403,
+      text("IP addresses and known host names", "; --allow-host adds a name"),
+    ]);
+    // Addresses of others, and a name that is the server's on an interface, say nothing on loopback.
+    for (const Host of ["10.0.0.7", "[fd00::7]"]) assert.equal((await answer({}, { Host }))[0], 403, Host);
+    for (const Host of ["CACHE.example", "cache.EXAMPLE:80"]) {
+      assert.equal((await answer({ allowedHosts: ["Cache.Example"] }, { Host }))[0], 200, Host);
+      assert.equal((await answer({ host: "Cache.Example" }, { Host }))[0], 200, Host);
+    }
+    assert.equal((await answer({}, { Host: "a b" }))[0], 403);
+    assert.equal((await answer({ token: TOKEN }, evil))[0], 401);
+  });
+
+  it("answers pages of other sites that may read, and no page of another one", async () => {
+    const page = (Origin: string | undefined, site: string) => ({
+      "Sec-Fetch-Site": site,
+      ...(Origin !== undefined && { Origin }),
+    });
+    const own = "https://dashboard.example";
+    for (const corsOrigins of [[own], [own, "https://other.example"], ["*"]]) {
+      assert.equal((await answer({ corsOrigins }, page(own, "cross-site")))[0], 200);
+      assert.deepEqual(await answer({ corsOrigins }, page(undefined, "cross-site")), [
+        403,
+        "This server does not answer requests from pages of other sites.\n",
+      ]);
+    }
+    assert.equal((await answer({ corsOrigins: [own] }, page("https://evil.example", "cross-site")))[0], 403);
+    assert.equal((await answer({}, page(own, "cross-site")))[0], 403);
+    const isOpen = { host: "0.0.0.0", token: TOKEN };
+    assert.equal((await answer(isOpen, page("https://evil.example", "cross-site")))[0], 401);
+  });
+});
+
+describe("readerToken", () => {
+  it("is a token, or what a file has in it at the time, if that is a token", async () => {
+    const options = { clock: new FakeClock(), logger: silentLogger };
+    assert.equal(await readerToken({}, options), undefined);
+    assert.equal(await readerToken({ token: TOKEN }, options), TOKEN);
+    const folder = await mkdtemp(join(tmpdir(), "listwatch-token-"));
+    const tokenFile = join(folder, "token");
+    try {
+      await assert.rejects(readerToken({ tokenFile }, options));
+      await writeFile(tokenFile, "short");
+      await assert.rejects(
+        readerToken({ tokenFile }, options),
+        /^UsageError: The token in .* is shorter than 16/,
+      );
+      await writeFile(tokenFile, `${TOKEN}\n`);
+      const read = await readerToken({ tokenFile }, options);
+      assert.equal(await (read as () => Promise<string>)(), TOKEN);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 });
 
