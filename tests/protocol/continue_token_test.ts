@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { decodeContinue, encodeContinue, LATEST } from "../../src/protocol/continue_token.ts";
+import { decodeContinue, encodeContinue, LATEST, listIdentity } from "../../src/protocol/continue_token.ts";
 
 function base64(text: string): string {
   return paddedBase64(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
@@ -10,11 +10,20 @@ function paddedBase64(text: string): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
+describe("listIdentity", () => {
+  it("is another one for each list, and stays so", () => {
+    const lists = [["pods", "a"], ["pods", "b"], ["podsa"], ["pods", "", "a"], []];
+    const identities = lists.map(listIdentity);
+    assert.equal(new Set(identities).size, lists.length);
+    assert.deepEqual(lists.map(listIdentity), identities);
+  });
+});
+
 describe("decodeContinue", () => {
   it("returns what encodeContinue was given, whatever the size of the version and the characters of the key", () => {
-    for (const resourceVersion of ["1", "18446744073709551615", LATEST]) {
+    for (const resourceVersion of ["1", "18446744073709551615", "1".repeat(512), LATEST]) {
       for (const start of ["shop/web-1\0", "ü/😀", '"rv":7,', "a".repeat(600)]) {
-        for (const list of [{}, { list: "0123456789abcdef" }]) {
+        for (const list of [{}, { list: "0123456789abcdef" }, { epoch: "e1" }]) {
           const token = { resourceVersion, start, ...list };
           assert.match(encodeContinue(token), /^[A-Za-z0-9_-]+$/);
           assert.deepEqual(decodeContinue(encodeContinue(token)), token);
@@ -31,7 +40,7 @@ describe("decodeContinue", () => {
   });
 
   it("continues with the present state where the version has no place in a token", () => {
-    for (const resourceVersion of ["", "0", "007", "5a", "-7"]) {
+    for (const resourceVersion of ["", "0", "007", "5a", "-7", "1".repeat(513)]) {
       const token = encodeContinue({ resourceVersion, start: "shop/web-1\0" });
       assert.deepEqual(decodeContinue(token), { resourceVersion: LATEST, start: "shop/web-1\0" });
     }
@@ -46,8 +55,9 @@ describe("decodeContinue", () => {
       /continue key is not valid: illegal base64 data at input byte 6$/,
     ],
     ["the other alphabet of base64", "ab+c", /illegal base64 data at input byte 2$/],
+    ["a wrong first character", "!abc", /illegal base64 data at input byte 0$/],
     ["half a byte", "abcde", /illegal base64 data at input byte 4$/],
-    ["bytes that are not JSON", base64("{"), /continue key is not valid: ./],
+    ["bytes that are not JSON", base64("{"), /continue key is not valid: .*JSON/],
     ["JSON that is not an object", base64("null"), /does not recognize this encoded version $/],
     [
       "another version",
@@ -70,6 +80,7 @@ describe("decodeContinue", () => {
       /incorrect encoded/,
     ],
     ["no key", base64('{"v":"meta.k8s.io/v1","rv":1}'), /encoded start key empty/],
+    ["an empty key", base64('{"v":"meta.k8s.io/v1","rv":1,"start":""}'), /encoded start key empty/],
     ...["../../", "/..", "shop/./web-1", "shop//web-1", "/"].map((start) => {
       const token = base64(JSON.stringify({ v: "meta.k8s.io/v1", rv: 1, start }));
       return [`the key ${start}`, token, /continue key is not valid: [./]|shop/] as [string, string, RegExp];

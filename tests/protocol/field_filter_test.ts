@@ -92,6 +92,16 @@ describe("FieldFilter.matches", () => {
   }
 });
 
+describe("FieldFilter.isEmpty", () => {
+  it("is true of a filter without conditions", () => {
+    assert.deepEqual(["", "spec.nodeName", "!spec.nodeName"].map((text) => parseFieldFilter(text).isEmpty), [
+      true,
+      false,
+      false,
+    ]);
+  });
+});
+
 describe("FieldFilter.toString", () => {
   it("is the same for all ways to write a filter", () => {
     const one = parseFieldFilter('b in (y,x,y), a["c"]==1');

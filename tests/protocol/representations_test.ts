@@ -9,6 +9,7 @@ import {
   negotiate,
   negotiateShape,
   opaqueTags,
+  partialMetadata,
   prefersGzip,
   wantsPretty,
 } from "../../src/protocol/representations.ts";
@@ -32,6 +33,14 @@ describe("negotiate", () => {
     ["application/yaml;q=0", "application/yaml"],
     ["*/*,application/yaml;q=0.1", "application/yaml"],
     ["application/*,application/yaml;q=0.1", "application/yaml"],
+    ["application/yaml,application/json", "application/yaml"],
+    [" application / yaml ", "application/yaml"],
+    ["text/json"],
+    ["text/*"],
+    ["application/json;q=0.95,application/yaml; q=0.9", "application/json"],
+    ["application/yaml;q=0.1=2,application/json;q=0.5", "application/yaml"],
+    ["application/yaml;q=,application/json;q=0.5", "application/yaml"],
+    ["application/json;q=1.5,application/yaml", "application/json"],
     ["application/json;stream=watch", "application/json"],
     ["application/json;stream=other"],
     ["application/yaml;stream=watch"],
@@ -53,6 +62,28 @@ describe("negotiate", () => {
       true,
       false,
       false,
+    ]);
+  });
+
+  it("reads parameters beside white space, and keeps the order of equal clauses", () => {
+    const isPretty = (accept: string) => negotiate(accept, { mediaTypes: BOTH })?.pretty;
+    assert.equal(isPretty("application/yaml; pretty = 1 "), true);
+    assert.equal(isPretty("application/*,*/*;pretty=1"), false);
+    assert.equal(isPretty("*/*,*/*;pretty=1"), false);
+    assert.equal(isPretty("application/*,application/*;pretty=1"), false);
+  });
+
+  it("converts where one of the three parameters says to what", () => {
+    const asked: unknown[] = [];
+    const converts = (kind: unknown) => (asked.push(kind), false);
+    for (const parameter of ["as=Table", "g=x", "v=v1", "w=1"]) {
+      negotiate(`application/json;${parameter}`, { mediaTypes: ["application/json"], converts });
+    }
+    assert.deepEqual(asked, [
+      { kind: "Table", group: "", version: "" },
+      { kind: "", group: "x", version: "" },
+      { kind: "", group: "", version: "v1" },
+      undefined,
     ]);
   });
 
@@ -113,7 +144,9 @@ describe("negotiateShape", () => {
 
   it("refuses what there is nothing of: a group of its own by its routes, a custom one by what it accepts", () => {
     const html = { accept: "text/html", verb: "list" } as const;
-    assert.match(shapeOf(pods, html), /^406: 406: Not Acceptable\n\nAvailable representations: /);
+    const representations = "406: 406: Not Acceptable\n\nAvailable representations: application/json";
+    assert.equal(shapeOf(pods, html), `${representations}, application/json;stream=watch`);
+    assert.equal(shapeOf(pods, { ...html, verb: "get" }), representations);
     assert.match(
       shapeOf(widgets, html),
       /^406: only the following media types are accepted: application\/json$/,
@@ -139,12 +172,25 @@ describe("negotiateShape", () => {
     assert.equal(shapeOf({ ...pods, group: "apps" }, list), `${requested} (*apps.PodList)`);
     assert.equal(shapeOf(widgets, list), `${requested} (*unstructured.UnstructuredList)`);
     assert.match(shapeOf(pods, get), /is not a list \(\*core\.Pod\)$/);
+    assert.match(shapeOf(widgets, get), /is not a list \(\*unstructured\.Unstructured\)$/);
   });
 
   it("refuses a watch in YAML where the answer would come", () => {
     const watch = { accept: "application/yaml", verb: "watch", mediaTypes: BOTH } as const;
     assert.match(shapeOf(pods, watch), /^then 406: .*application\/json;stream=watch$/);
     assert.equal(shapeOf(pods, { ...watch, verb: "list" }), "object");
+  });
+});
+
+describe("partialMetadata", () => {
+  it("has the metadata alone, also of an object without", () => {
+    const partial = { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1" };
+    const metadata = { name: "a" };
+    assert.deepEqual(partialMetadata({ kind: "Pod", metadata }, partial.apiVersion), {
+      ...partial,
+      metadata,
+    });
+    assert.deepEqual(partialMetadata({}, partial.apiVersion), { ...partial, metadata: {} });
   });
 });
 
@@ -186,6 +232,8 @@ describe("prefersGzip", () => {
     ["gzip;q=0.5, identity", false],
     ["gzip;q=0.5, identity;q=0.5", true],
     ["gzip;q=2", false],
+    ["identity, gzip;q=1", true],
+    ["identity, gzip;q=0.9", false],
     ["gzip;level=9;q=0.1", true],
   ];
   for (const [acceptEncoding, prefers] of cases) {

@@ -186,10 +186,44 @@ describe("parseScreenQuery", () => {
       groupby: "groupBy",
       Sum: "sum",
       ofset: "offset",
+      ields: "fields",
+      fieldss: "fields",
+      fikter: "filter",
+      filtee: "filter",
+      iflter: "filter",
+      xilter: "filter",
     };
     for (const [name, parameter] of Object.entries(meant)) {
       assert.deepEqual(refused({ [name]: "x" }), [`${name}: unknown parameter; did you mean ${parameter}?`]);
     }
+  });
+
+  it("ignores parameters that are not so near", () => {
+    for (
+      const name of [
+        "sam",
+        "su",
+        "fieldsxx",
+        "fxxlds",
+        "fitlre",
+        "ilterf",
+        "fil",
+        "",
+        "sort_________________",
+      ]
+    ) {
+      assert.equal(parsed({ [name]: "x" }), undefined, name);
+    }
+    assert.deepEqual(refused({ ["sort" + "_".repeat(16)]: "x" }).length, 1);
+  });
+
+  it("quotes no more than the beginning of a wrong number or key", () => {
+    const text = "x".repeat(100);
+    assert.match(refused({ sortBy: "a", limit: text })[0], /^limit: "x{20}" is no number of rows/);
+    assert.match(
+      refused({ sortBy: "a", around: "a/b/" + text, limit: "1" })[0],
+      /^around: "a\/b\/x{76}" names no/,
+    );
   });
 
   it("asks of a few of them, as thousands would make an answer that is longer than the request", () => {

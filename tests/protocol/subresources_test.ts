@@ -52,6 +52,20 @@ describe("scaleOf", () => {
     );
   });
 
+  it("reads the selector of the core group as a set, and what is not there as nothing", () => {
+    const controllers = { ...DEPLOYMENTS, group: "", resource: "replicationcontrollers" };
+    assert.deepEqual(shown(controllers, { spec: { selector: { app: "web" } } }).status, {
+      replicas: 0,
+      selector: "app=web",
+    });
+    for (const resource of [controllers, DEPLOYMENTS]) {
+      const { spec, status } = shown(resource, {});
+      assert.deepEqual([spec, status], [{ replicas: 1 }, { replicas: 0 }]);
+      assert.deepEqual((scaleOf(resource, {}) as { metadata?: object }).metadata, {});
+    }
+    assert.equal(shown({ ...widgets(), subresources: undefined }, { spec: { size: 3 } }).code, 500);
+  });
+
   it("reads a custom resource at the paths of its definition, and is 500 without a number of replicas", () => {
     const resource = widgets({ labelSelectorPath: ".status.selector" });
     const { spec, status } = shown(resource, { spec: { size: 3 }, status: { size: 2, selector: "app=web" } });
