@@ -108,27 +108,23 @@ export interface BackoffManagerOptions {
 export class BackoffManager {
   readonly #backoff: Backoff;
   readonly #options: BackoffManagerOptions;
-  readonly #constant: boolean;
   #startMs: number;
 
   /** @throws {RangeError} A parameter is negative or not a number. */
   constructor(parameters: BackoffParameters, options: BackoffManagerOptions) {
     requireNumbers("back off", { resetMs: options.resetMs }, { least: -Infinity, mayBeInfinite: true });
-    this.#constant = options.resetMs <= 0;
-    this.#backoff = new Backoff(this.#constant ? { ...parameters, factor: 0 } : parameters, options);
+    this.#backoff = new Backoff(options.resetMs <= 0 ? { ...parameters, factor: 0 } : parameters, options);
     this.#options = options;
     this.#startMs = monotonicNow(options.clock);
   }
 
   /** The delay before the next attempt, in milliseconds. */
   nextDelayMs(): number {
-    if (!this.#constant) {
-      const { clock, resetMs, resetAfter } = this.#options;
-      const nowMs = monotonicNow(clock);
-      const resets = nowMs - this.#startMs > resetMs;
-      if (resets) this.#backoff.reset();
-      if (resets || resetAfter === "quiet") this.#startMs = nowMs;
-    }
+    const { clock, resetMs, resetAfter } = this.#options;
+    const nowMs = monotonicNow(clock);
+    const resets = nowMs - this.#startMs > resetMs;
+    if (resets) this.#backoff.reset();
+    if (resets || resetAfter === "quiet") this.#startMs = nowMs;
     return this.#backoff.step();
   }
 

@@ -124,7 +124,6 @@ export class KeyedHeap<K, T> {
     if (entry === undefined) {
       entry = { key, item, index: this.#heap.length };
       this.#entries.set(key, entry);
-      this.#heap.push(entry);
     } else {
       entry.item = item;
     }

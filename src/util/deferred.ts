@@ -41,7 +41,6 @@ export class Latch {
 
   /** Opens it; has no effect if it is open. */
   open(): void {
-    if (this.#open) return;
     this.#open = true;
     this.#settled.resolve();
   }

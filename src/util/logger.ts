@@ -172,9 +172,9 @@ const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164
  * with "…".
  */
 export function visibleText(text: string, maxLength: number): string {
-  // An escape is longer than its character.
+  // One more than there is room for; an escape is longer than its character.
   const shown = text.slice(0, maxLength + 1).replace(INVISIBLE, escapeOf);
-  if (shown.length <= maxLength && text.length <= maxLength) return shown;
+  if (shown.length <= maxLength) return shown;
   // Not within a surrogate pair.
   return `${shown.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, "")}…`;
 }

@@ -243,13 +243,6 @@ export const PROTOCOL_FAULTS: readonly SuiteMutation[] = [
     test: "tests/protocol/continue_token_test.ts",
   },
   {
-    name: "protocol: a custom resource has the subresources of pods",
-    file: "src/protocol/subresources.ts",
-    find: "  if (!isBuiltinGroup(group)) {\n",
-    replace: "  if (!isBuiltinGroup(group) && subresources !== undefined) {\n",
-    test: "tests/protocol/statuses_test.ts",
-  },
-  {
     name: "protocol: a selector of the core group is read as one with expressions",
     file: "src/protocol/subresources.ts",
     find: 'resource.group === ""',

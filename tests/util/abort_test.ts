@@ -26,6 +26,9 @@ describe("sleep", () => {
     counting.abort(reason);
     await assert.rejects(aborted, reason);
     assert.equal(clock.pendingTimers, 0);
+    const plain = sleep(1_000, { clock });
+    await clock.advance(1_000);
+    await plain;
     const refused = sleep(1_000, { clock, signal });
     assert.equal(clock.pendingTimers, 0);
     await assert.rejects(refused, reason);
@@ -77,6 +80,8 @@ describe("onAbort", () => {
     let calls = 0;
     onAbort(stop.signal, () => calls++)();
     onAbort(stop.signal, () => calls++);
+    onAbort(AbortSignal.abort(), () => calls--)(); // nothing is left to give up
+    calls++;
     stop.abort();
     assert.equal(calls, 1);
     onAbort(stop.signal, () => calls++);

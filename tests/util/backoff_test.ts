@@ -29,6 +29,8 @@ describe("Backoff", () => {
     assert.deepEqual(steps({ durationMs: 10 }), [10, 10, 10, 10, 10]);
     assert.deepEqual(steps({ durationMs: 10, factor: 3, steps: 2 }), [10, 30, 90, 90, 90]);
     assert.deepEqual(steps({ durationMs: 10, factor: 3, steps: 0 }), [10, 10, 10, 10, 10]);
+    assert.deepEqual(steps({ durationMs: 100, capMs: 50 }), [100, 100, 100, 100, 100]);
+    assert.deepEqual(steps({ durationMs: 100, factor: 0.5, capMs: 30 }), [100, 30, 30, 30, 30]);
   });
 
   it("adds jitter to each delay, not to the next ones", () => {
@@ -83,7 +85,9 @@ describe("BackoffManager", () => {
     await clock.advance(40);
     assert.equal(manager.nextDelayMs(), 160, "not after exactly the interval");
     await clock.advance(1);
-    assert.equal(manager.nextDelayMs(), 10);
+    assert.deepEqual(take(2, () => manager.nextDelayMs()), [10, 20]);
+    await clock.advance(100);
+    assert.equal(manager.nextDelayMs(), 40, "the interval has begun again");
   });
 
   it("starts again only after a quiet time, if `resetAfter` is quiet", async () => {
@@ -107,6 +111,16 @@ describe("BackoffManager", () => {
   it("returns the first delay every time without a reset time", () => {
     const manager = new BackoffManager(parameters, { clock: new FakeClock(), random: noJitter, resetMs: 0 });
     assert.deepEqual(take(3, () => manager.nextDelayMs()), [10, 10, 10]);
+    const short = new BackoffManager(parameters, { clock: new FakeClock(), random: noJitter, resetMs: 1 });
+    assert.deepEqual(take(3, () => short.nextDelayMs()), [10, 20, 40]);
+  });
+
+  it("refuses a reset time that is no number", () => {
+    const options = { clock: new FakeClock(), random: noJitter, resetMs: NaN };
+    assert.throws(
+      () => new BackoffManager(parameters, options),
+      /^RangeError: Cannot back off with a resetMs of/,
+    );
   });
 
   it("reset starts again at the first delay, and the interval from then", async () => {
@@ -117,6 +131,8 @@ describe("BackoffManager", () => {
     manager.reset();
     await clock.advance(90);
     assert.deepEqual(take(2, () => manager.nextDelayMs()), [10, 20]);
+    await clock.advance(10);
+    assert.equal(manager.nextDelayMs(), 40);
   });
 });
 

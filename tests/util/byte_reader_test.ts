@@ -72,6 +72,8 @@ describe("wholeBody", () => {
 
   it("is undefined beyond its limit, and where what comes is not taken; then the rest is cancelled", async () => {
     const { length } = pieces.flat();
+    assert.equal((await wholeBody(bodyOf(pieces).body, length))?.byteLength, length);
+    assert.equal(await wholeBody(bodyOf(pieces).body, length - 1), undefined);
     const long = bodyOf(pieces);
     assert.equal(await wholeBody(long.body, length - 100), undefined);
     assert.ok(long.isCancelled());

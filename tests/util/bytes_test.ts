@@ -18,6 +18,20 @@ describe("fromBase64", () => {
   });
 });
 
+describe("Utf8Stream, by single characters", () => {
+  it("gives a character in the chunk that completes it", () => {
+    for (const bytes of CHARACTERS) {
+      const character = new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(bytes));
+      for (let cut = 1; cut <= bytes.length; cut++) {
+        const stream = new Utf8Stream();
+        const first = stream.decode(Uint8Array.from([0x61, ...bytes.slice(0, cut)]));
+        assert.equal(first, cut === bytes.length ? `a${character}` : "a");
+        assert.equal(first + stream.decode(Uint8Array.from(bytes.slice(cut))), `a${character}`);
+      }
+    }
+  });
+});
+
 describe("Utf8Stream", () => {
   const { numRuns, seed = Date.now() } = propertyOptions(20_000);
 
@@ -51,5 +65,9 @@ describe("Utf8Stream", () => {
     assert.equal(stream.decode(Uint8Array.of(0x98)), "");
     assert.equal(stream.decode(Uint8Array.of(0x80, 0x62)), "😀b");
     assert.equal(stream.end(), "");
+    assert.equal(stream.decode(Uint8Array.of(0x61, 0xc3)), "a");
+    assert.deepEqual([stream.end(), stream.end()], ["\ufffd", ""]);
+    assert.equal(stream.decode(Uint8Array.of(0xe2, 0x82)), "");
+    assert.equal(stream.decode(Uint8Array.of(0xac, 0xc3, 0xa9, 0xe2)), "€é");
   });
 });

@@ -130,6 +130,17 @@ describe("KeyedHeap", () => {
     ]);
   });
 
+  it("returns many items in their order, wherever they were set and moved to", () => {
+    const heap = new KeyedHeap<number, number>((a, b) => a < b);
+    const items = Array.from({ length: 200 }, (_, i) => (i * 7919) % 211);
+    items.forEach((item, i) => heap.set(i, 1_000 - item));
+    items.forEach((item, i) => heap.set(i, item));
+    for (let i = 0; i < 200; i += 3) assert.ok(heap.delete(i));
+    const left = items.filter((_, i) => i % 3 !== 0).sort((a, b) => a - b);
+    assert.deepEqual(left.map(() => heap.pop()), left);
+    assert.equal(heap.size, 0);
+  });
+
   it("agrees with a sorted list of its items, whatever is set, deleted and popped", () => {
     const step = fc.oneof(
       fc.record({ op: fc.constant("set" as const), key: fc.nat(12), value: fc.integer({ min: 0, max: 30 }) }),

@@ -13,6 +13,9 @@ describe("waitIn", () => {
     const first = waitIn(waiting, counting.signal);
     for (const one of waiting) one.resolve(1);
     assert.equal(await first, 1);
+    const plain = waitIn(waiting, undefined);
+    for (const one of waiting) one.resolve(2);
+    assert.equal(await plain, 2);
     assert.equal(counting.listeners, 0);
     waiting.clear();
     const second = waitIn(waiting, counting.signal);

@@ -41,6 +41,12 @@ describe("findCause", () => {
     const circle = new Error("circle");
     circle.cause = circle;
     assert.equal(findCause(circle, Odd), undefined);
+    const nested = (depth: number) => {
+      let error: Error = odd;
+      for (let i = 1; i < depth; i++) error = new Error("outer", { cause: error });
+      return error;
+    };
+    assert.deepEqual([findCause(nested(16), Odd), findCause(nested(17), Odd)], [odd, undefined]);
   });
 });
 

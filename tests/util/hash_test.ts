@@ -16,6 +16,16 @@ describe("textHash", () => {
   });
 });
 
+describe("textHash, which lists that clients hold depend on", () => {
+  it("stays as it is", () => {
+    assert.deepEqual(["", "web-1", "shop/web-1\u00e9"].map(textHash), [
+      "811c9dc501000193",
+      "76b7b71f868e16c8",
+      "35ccafa54f2dce6f",
+    ]);
+  });
+});
+
 describe("finishLane", () => {
   it("gives another number of 32 bits for each", () => {
     const numbers = Array.from({ length: 64 }, (_, i) => i < 32 ? i : 1 << (i - 32));

@@ -27,7 +27,8 @@ describe("isSameJson", () => {
     [{ a: undefined, b: 1 }, { b: 1 }],
     [{}, { a: undefined }],
     [JSON.parse('{"__proto__":{"a":1}}'), JSON.parse('{"__proto__":{"a":1}}')],
-    [nested(400), nested(400)],
+    [nested(501), nested(501)],
+    [Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
   ];
   const different: [a: unknown, b: unknown][] = [
     [1, 2],
@@ -49,7 +50,9 @@ describe("isSameJson", () => {
     [new Date(1), new Date(1)],
     [new Map(), new Map()],
     [NaN, NaN],
-    [nested(600), nested(600)],
+    [nested(502), nested(502)],
+    [new Date(1), {}],
+    [{ toString: Object.prototype.toString }, { a: 1 }],
   ];
   it("is true for the same content, in any order of properties", () => {
     for (const [a, b] of same) {
@@ -77,13 +80,14 @@ describe("isSameJson", () => {
 
 describe("isPlainJson", () => {
   it("is true for what JSON.parse of its text is the same as", () => {
-    const plain = [null, true, "", 0, -1.5, [], {}, [[{ a: [1, null] }]], { a: undefined }, nested(400)];
+    const plain = [null, true, "", 0, -1.5, [], {}, [[{ a: [1, null] }]], { a: undefined }, nested(501)];
     for (const value of plain) assert.ok(isPlainJson(value), JSON.stringify(value));
     const circle: unknown[] = [];
     circle.push(circle);
     class Point {
       x = 1;
     }
+    assert.ok(!isPlainJson(nested(502)));
     const others = [NaN, Infinity, -0, 1n, undefined, () => {}, new Date(1), new Map(), new Point(), circle];
     for (const value of others) {
       assert.ok(!isPlainJson(value), String(value));
@@ -132,7 +136,15 @@ describe("memorySize", () => {
   it("counts strings, buffers, elements and properties", () => {
     const [empty, full] = [{ a: "", b: [""] }, { a: "four", b: ["five "] }].map(memorySize);
     assert.equal(full - empty, 9);
-    assert.ok(memorySize([new Uint8Array(1_000)]) >= 1_000);
+    assert.equal(memorySize([new Uint8Array(1_000)]), 1_032);
+    assert.deepEqual(["abc", null, 5, [], [1, [2]], { a: 1, b: null }].map(memorySize), [
+      19,
+      16,
+      16,
+      16,
+      64,
+      48,
+    ]);
   });
 });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { consoleLogger, type Logger, silentLogger } from "@listwatch/cache";
-import { guardedLogger, limitedLogger, News } from "../../src/util/logger.ts";
+import { guardedLogger, limitedLogger, logsThrown, News } from "../../src/util/logger.ts";
 import { guardedMetrics } from "../../src/util/metrics.ts";
 
 it("consoleLogger escapes control characters in names, and cuts long messages", () => {
@@ -17,7 +17,7 @@ it("consoleLogger escapes control characters in names, and cuts long messages", 
     Object.assign(console, { warn, error });
   }
   assert.deepEqual(written[0], ["pods: cannot list a\\u202eb\\x1b[2J", { resource: "pods" }]);
-  assert.equal(String(written[1][0]).length, 8192);
+  assert.deepEqual([String(written[1][0]).length, written[1].length], [8192, 1]);
   assert.equal(written.length, 2);
 });
 
@@ -73,6 +73,30 @@ describe("guardedMetrics", () => {
       "Cannot measure: the metrics object threw: full; later failures are not logged",
     ]);
     assert.equal(guardedMetrics(metrics, logger), metrics);
+  });
+
+  it("passes everything on, and guards nothing where there is nothing", () => {
+    const calls: unknown[] = [];
+    const metrics = guardedMetrics({
+      count: (...args: unknown[]) => void calls.push(["count", ...args]),
+      gauge: (...args: unknown[]) => void calls.push(["gauge", ...args]),
+      observe: (...args: unknown[]) => void calls.push(["observe", ...args]),
+    }, silentLogger);
+    metrics.count("a", 1, { b: "c" });
+    metrics.gauge("d", 2, {});
+    metrics.observe("e", 3, {});
+    assert.deepEqual(calls, [["count", "a", 1, { b: "c" }], ["gauge", "d", 2, {}], ["observe", "e", 3, {}]]);
+    assert.equal(guardedMetrics(undefined, silentLogger), undefined);
+  });
+});
+
+describe("logsThrown", () => {
+  it("says which function threw, of which name, and has the fields and the error", () => {
+    const lines: unknown[][] = [];
+    const logger: Logger = { ...silentLogger, error: (...values) => void lines.push(values) };
+    const error = new Error("no");
+    logsThrown({ logger, name: "pods" }, "a handler", { key: "a" })(error);
+    assert.deepEqual(lines, [["pods: a handler threw: no", { key: "a", error }]]);
   });
 });
 
