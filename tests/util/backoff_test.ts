@@ -133,6 +133,11 @@ describe("BackoffManager", () => {
     assert.deepEqual(take(2, () => manager.nextDelayMs()), [10, 20]);
     await clock.advance(10);
     assert.equal(manager.nextDelayMs(), 40);
+    await clock.advance(50);
+    manager.reset();
+    assert.equal(manager.nextDelayMs(), 10);
+    await clock.advance(60);
+    assert.equal(manager.nextDelayMs(), 20);
   });
 });
 
