@@ -30,6 +30,7 @@ function newPods(): Indexer<Pod> {
       app: i < 2 ? "web" : "db",
       half: i < 5 ? "yes" : "no",
       n: String(i),
+      rest: String(9 - i),
       tier: "x",
       ...(i === 3 && { odd: "" }),
     };
@@ -106,6 +107,7 @@ describe("candidateKeysOf", () => {
     [{ labels: "half=yes,n=7" }, ["b/p7"]],
     [{ labels: "app=web,half=yes" }, ["a/p0", "a/p1"]],
     [{ labels: "n in (9,7,1)" }, ["a/p1", "b/p7", "b/p9"]],
+    [{ labels: "rest in (0,8)" }, ["a/p1", "b/p9"]],
     [{ labels: "app=none" }, []],
     [{ fields: "spec.nodeName=n1" }, ["a/p0", "a/p1", "a/p2"]],
     [{ fields: "spec.nodeName=n1", labels: "app=web" }, ["a/p0", "a/p1"]],

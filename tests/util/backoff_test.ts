@@ -87,7 +87,7 @@ describe("BackoffManager", () => {
     await clock.advance(1);
     assert.deepEqual(take(2, () => manager.nextDelayMs()), [10, 20]);
     await clock.advance(100);
-    assert.equal(manager.nextDelayMs(), 40, "the interval has begun again");
+    assert.equal(manager.nextDelayMs(), 40, "the interval started again");
   });
 
   it("starts again only after a quiet time, if `resetAfter` is quiet", async () => {
