@@ -98,7 +98,7 @@ export class FakeInformer {
   }
 
   /** Nothing changed up to a resourceVersion. */
-  bookmark(resourceVersion: number, how?: { readonly byState: true }): void {
+  bookmark(resourceVersion: number | string, how?: { readonly byState: true }): void {
     this.indexer.bookmark(String(resourceVersion));
     this.#tell({ type: "bookmark", resourceVersion: String(resourceVersion), ...how });
   }
@@ -114,7 +114,7 @@ export class FakeInformer {
   }
 
   /** A list replaces the content. */
-  relist(objects: readonly TestObject[], resourceVersion: number): void {
+  relist(objects: readonly TestObject[], resourceVersion: number | string): void {
     const { held } = this.#store;
     const before = new Map(held.listKeys().map((key) => [key, this.#held(key)]));
     this.indexer.replace(objects, String(resourceVersion));

@@ -582,4 +582,32 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: "blocks.push({ keys, values });",
     test: "tests/hono/content/states_test.ts",
   },
+  {
+    name: "event log: changes without a place are lost to a list",
+    file: "src/hono/content/event_log.ts",
+    find: "    if (this.#unplaced.length > 0) this.#place({ isLate: true });\n",
+    replace: "",
+    test: "tests/hono/content/event_log_test.ts",
+  },
+  {
+    name: "event log: what is on its way must not have passed the entry before",
+    file: "src/hono/content/event_log.ts",
+    find: "return hasReached(version, before) && hasReached(after, version);",
+    replace: "return hasReached(after, version);",
+    test: "tests/hono/content/event_log_test.ts",
+  },
+  {
+    name: "event log: the first list begins it twice",
+    file: "src/hono/content/event_log.ts",
+    find: 'if (!this.#isStarted) this.#start("");',
+    replace: 'this.#start("");',
+    test: "tests/hono/content/event_log_test.ts",
+  },
+  {
+    name: "event log: dropped entries keep their bytes",
+    file: "src/hono/content/event_log.ts",
+    find: "      this.#bytes -= evicted.bytes;\n",
+    replace: "",
+    test: "tests/hono/content/event_log_test.ts",
+  },
 ];

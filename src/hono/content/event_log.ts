@@ -145,7 +145,7 @@ export class EventLog<T extends KubernetesObject> {
 
   /** Whether a resourceVersion is in the middle of what only a proof by state has passed. */
   mayLackEvents(resourceVersion: string): boolean {
-    return this.#proven.size > 0 && !this.#proven.has(resourceVersion) &&
+    return !this.#proven.has(resourceVersion) &&
       compareResourceVersions(resourceVersion, this.#eventsThrough) > 0 &&
       compareResourceVersions(resourceVersion, this.resourceVersion) < 0;
   }
@@ -228,10 +228,7 @@ export class EventLog<T extends KubernetesObject> {
     const { entries } = window;
     const { capacity, capacityBytes, history } = this.#options;
     const before = window.tail;
-    while (
-      (entries.length > capacity || this.#bytes > capacityBytes) && entries.length > 0 &&
-      window.tail < keepFrom
-    ) {
+    while ((entries.length > capacity || this.#bytes > capacityBytes) && window.tail < keepFrom) {
       const evicted = entries.shift()!;
       window.tail++;
       this.#bytes -= evicted.bytes;

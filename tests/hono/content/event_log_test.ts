@@ -12,6 +12,7 @@ import type {
 } from "../../../src/hono/content/log_history.ts";
 import { type KubernetesObject, resourceVersionOf } from "../../../src/meta/object.ts";
 import { heldStoreOf } from "../../../src/store/holding.ts";
+import { encodeMergedVersion, newLayout } from "../../../src/meta/merged_version.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 
@@ -128,7 +129,9 @@ describe("EventLog.eventsThrough", () => {
     const { informer, log } = begun();
     informer.bookmark(20, { byState: true });
     assert.deepEqual([log.resourceVersion, log.eventsThrough], ["20", "10"]);
-    assert.deepEqual(["10", "15", "20"].map((version) => log.mayLackEvents(version)), [false, true, false]);
+    const versions = ["9", "10", "15", "20", "25"];
+    const mayLack = versions.map((version) => log.mayLackEvents(version));
+    assert.deepEqual(mayLack, [false, false, true, false, false]);
     informer.bookmark(20);
     assert.deepEqual([log.eventsThrough, log.mayLackEvents("15")], ["20", false]);
     informer.put(object("shop/late", 7));
@@ -210,6 +213,145 @@ describe("EventLog.window", () => {
   });
 });
 
+describe("EventLog, of a server that merges others,", () => {
+  const layout = newLayout(["any", "a", "b"]);
+  const at = (...parts: number[]) => encodeMergedVersion({ layout, parts: parts.map(String) });
+  const entriesOf = ({ window }: EventLog<TestObject>) =>
+    Array.from({ length: window.entries.length }, (_, i) => {
+      const { type, key, position, isLate, gapAfter } = window.entries.at(i)!;
+      return [type, key, position, isLate, gapAfter];
+    });
+
+  /** A log at 10 of one server and 20 of the other. */
+  function merged() {
+    const informer = FakeInformer.with([object("shop/web-1", 5)], 0);
+    informer.relist([object("shop/web-1", 5)], at(10, 20));
+    const log = newLog(informer);
+    assert.notEqual(log.window.layout, "");
+    return { informer, log };
+  }
+
+  it("gives changes their place with the bookmark behind them, all of them as one step", () => {
+    const { informer, log } = merged();
+    informer.put(object("shop/web-2", 11));
+    informer.put(object("shop/web-3", 22));
+    assert.deepEqual([log.head, log.resourceVersion], [0, at(10, 20)]);
+    assert.deepEqual([...log.changedKeys], ["shop/web-2", "shop/web-3"]);
+    informer.bookmark(at(11, 22));
+    assert.deepEqual(entriesOf(log), [
+      ["ADDED", "shop/web-2", at(11, 22), false, at(10, 20)],
+      ["ADDED", "shop/web-3", at(11, 22), false, at(10, 20)],
+    ]);
+    const places = [at(10, 20), at(11, 20), at(11, 22)].map((version) => log.resume(version));
+    assert.deepEqual(places, [0, undefined, 2]);
+  });
+
+  it("gives changes that a bookmark brings no further a place at the end, as late ones", () => {
+    const { informer, log } = merged();
+    informer.put(object("shop/late", 7));
+    informer.bookmark(at(10, 20));
+    assert.deepEqual(entriesOf(log), [["ADDED", "shop/late", at(10, 20), true, undefined]]);
+    assert.equal(log.resume(at(10, 20)), 0);
+    assert.equal(log.window.rewrites, 1);
+    informer.bookmark(at(11, 20));
+    assert.equal(log.head, 1);
+    informer.put(object("shop/later", 8));
+    informer.bookmark(at(11, 20));
+    assert.equal(log.resume(at(10, 20)), 0);
+    assert.equal(log.resume(at(11, 20)), 1);
+  });
+
+  it("knows the versions that are between two entries, for each of the servers, and no others", () => {
+    const { informer, log } = merged();
+    informer.put(object("shop/web-2", 12));
+    informer.bookmark(at(12, 22));
+    informer.bookmark(at(13, 25));
+    informer.put(object("shop/web-3", 14));
+    informer.bookmark(at(14, 25));
+    const places: readonly (readonly [version: string, sequence: number | undefined])[] = [
+      [at(10, 20), 0],
+      [at(11, 22), undefined],
+      [at(12, 22), 1],
+      [at(13, 23), 1],
+      [at(13, 21), undefined],
+      [at(13, 26), undefined],
+      [at(14, 25), 2],
+      [at(14, 24), undefined],
+      ["12", undefined],
+    ];
+    for (const [version, sequence] of places) assert.equal(log.resume(version), sequence);
+  });
+
+  it("gives changes a place before a list that comes before their bookmark, and watches have them first", () => {
+    for (const [version, isNewHistory] of [[at(12, 30), false], [at(9, 20), true]] as const) {
+      const { informer, log } = merged();
+      const seen: unknown[] = [];
+      log.follow({
+        interrupted: (isNew) => {
+          seen.push(["interrupted", isNew, log.head]);
+          return () => void seen.push(["after", log.resourceVersion]);
+        },
+        isSending: true,
+        grown: () => void seen.push(["grown", log.head]),
+        heard: () => {},
+        forget: () => {},
+        trimmed: () => {},
+        end: () => {},
+      });
+      informer.put(object("shop/web-2", 11));
+      informer.relist([object("shop/web-2", 11)], version);
+      assert.deepEqual(seen.slice(0, 3), [
+        ["grown", 1],
+        ["interrupted", isNewHistory, 1],
+        ["after", version],
+      ]);
+      const entries = entriesOf(log);
+      if (isNewHistory) assert.deepEqual(entries, []);
+      else {
+        assert.deepEqual(entries, [
+          ["ADDED", "shop/web-2", at(10, 20), true, undefined],
+          ["DELETED", "shop/web-1", version, false, at(10, 20)],
+          ["BOOKMARK", "", version, false, at(10, 20)],
+        ]);
+        assert.equal(log.resume(at(10, 20)), undefined);
+      }
+      informer.bookmark(at(13, 31));
+      assert.equal(log.head, isNewHistory ? 1 : 3);
+    }
+  });
+});
+
+describe("EventLog.close", () => {
+  it("leaves the informer, ends its follower once, and what waits", async () => {
+    const { informer, log } = begun();
+    let ends = 0;
+    log.follow({
+      interrupted: () => () => {},
+      isSending: false,
+      grown: () => {},
+      heard: () => {},
+      forget: () => {},
+      trimmed: () => {},
+      end: () => void ends++,
+    });
+    const reached = log.reaches("11", { timeoutMs: 60_000 });
+    assert.equal(log.isClosed, false);
+    for (let i = 0; i < 2; i++) log.close();
+    assert.deepEqual([log.isClosed, ends, informer.observers.size], [true, 1, 0]);
+    assert.equal(await reached, false);
+  });
+});
+
+describe("EventLog.along", () => {
+  it("calls its followers for each entry, before it is dropped", () => {
+    const { informer, log } = begun({ capacity: 1 });
+    const seen: unknown[] = [];
+    log.along.add({ grown: () => void seen.push([log.window.tail, log.head]) });
+    for (const version of [11, 12, 13]) informer.put(object("shop/web-2", version));
+    assert.deepEqual(seen, [[0, 1], [0, 2], [1, 3]]);
+  });
+});
+
 describe("EventLog, after another one with the same history", () => {
   const steps: Readonly<Record<string, (informer: FakeInformer) => void>> = {
     "events": (informer) => {
@@ -269,7 +411,49 @@ describe("EventLog, after another one with the same history", () => {
   }
 });
 
+describe("EventLog.isReady", () => {
+  it("begins the log with the first list, and not once more when the informer says that it has synced", () => {
+    const informer = new FakeInformer();
+    const log = newLog(informer);
+    assert.equal(log.isReady(), false);
+    informer.relist([object("shop/web-1", 5)], 10);
+    informer.put(object("shop/web-2", 11));
+    assert.equal(log.isReady(), true);
+    assert.deepEqual([log.resume("10"), log.head], [0, 1]);
+  });
+
+  it("needs no more of an informer than its events as objects", () => {
+    const informer = FakeInformer.with([object("shop/web-1", 5)], 10);
+    const log = newLog(
+      {
+        indexer: informer.indexer,
+        hasSynced: () => true,
+        status: () => ({ phase: "watching" }),
+        observe: informer.observe.bind(informer),
+      } as unknown as FakeInformer,
+    );
+    informer.put(object("shop/web-2", 11));
+    assert.deepEqual([log.head, log.resourceVersion], [1, "11"]);
+    log.close();
+    assert.equal(informer.observers.size, 0);
+  });
+});
+
 describe("EventLog.trim", () => {
+  it("keeps as many bytes as it may, and says to its history what it has dropped", () => {
+    const one = begun();
+    one.informer.put(object("shop/web-2", 11));
+    const { bytes } = one.log.window.entries.at(0)!;
+    assert.ok(bytes > 0);
+    const history = new MemoryHistory();
+    const { informer, log } = begun({ capacityBytes: 2 * bytes, history });
+    for (const version of [11, 12, 13, 14]) {
+      informer.put(object("shop/web-2", version));
+      assert.equal(log.head - log.window.tail, Math.min(2, version - 10));
+    }
+    assert.equal(history.restore()!.tail, 2);
+  });
+
   it("gives up what was made of the entries that it drops, and of no others", () => {
     const { informer, log } = begun({ capacity: 2 });
     const forgotten: string[] = [];
