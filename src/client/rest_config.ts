@@ -98,7 +98,7 @@ export function serverUrl(server: string): string {
     // reported below
   }
   const hasCredentials = url === undefined
-    ? server.includes("@")
+    ? String(server).includes("@") // it may be a variable of the environment that is not set
     : url.username !== "" || url.password !== "";
   if (hasCredentials) {
     throw new TypeError(

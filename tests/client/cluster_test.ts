@@ -55,7 +55,8 @@ describe("newCluster: the address", () => {
   });
 
   it("that is no http or https URL, or holds a password, is refused", () => {
-    for (const server of ["", "10.0.0.1:6443", "localhost:6443", "ftp://x", "/api"]) {
+    const unset = undefined as unknown as string; // a variable of the environment
+    for (const server of ["", "10.0.0.1:6443", "localhost:6443", "ftp://x", "/api", unset]) {
       assert.throws(() => newCluster({ server }), (error) => {
         assert.ok(error instanceof TypeError);
         assert.match(error.message, /as the server: write a URL, such as "https:\/\/10.0.0.1:6443"/);
