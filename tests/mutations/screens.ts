@@ -334,6 +334,20 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
     test: "tests/hono/screens/followed_objects_test.ts",
   },
   {
+    name: "windows: one client may show orders until there is no room for those of others",
+    file: "src/hono/screens/followed_objects.ts",
+    find: "return client === undefined || ownBytes === 0 || ownBytes + followed.bytes <= freeBytes;",
+    replace: "return true;",
+    test: "tests/hono/send/windows_test.ts",
+  },
+  {
+    name: "windows: what others show already counts as a client's own",
+    file: "src/hono/screens/followed_objects.ts",
+    find: "    if (followed.windows > 0) return true;\n",
+    replace: "",
+    test: "tests/hono/send/windows_test.ts",
+  },
+  {
     name: "windows: what their orders follow costs nothing",
     file: "src/hono/screens/followed_objects.ts",
     find: "this.#spentUnits += latest.size * (CHANGE_UNITS + this.#lookUnits);",

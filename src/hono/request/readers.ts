@@ -133,6 +133,11 @@ export class Readers {
     return this.#heldBytes;
   }
 
+  /** How many bytes may be held for all readers together. */
+  get mostBytes(): number {
+    return this.#maxBytes;
+  }
+
   /** Whether so many bytes more may be held, without an end of any reader. */
   hasRoom(bytes: number): boolean {
     return this.#heldBytes + bytes <= this.#maxBytes;

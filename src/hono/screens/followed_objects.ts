@@ -252,6 +252,8 @@ interface Kept {
   readonly content: Content<KubernetesObject>;
   usedMs: number;
   bytes: number;
+  /** The client whose window was the first of those that show it. */
+  client: string | undefined;
 }
 
 // A reader turns a page within a minute, and comes back to a screen within a quarter of an hour.
@@ -296,7 +298,14 @@ export class KeptFollowers implements Keeper {
     const fullName = sharedName(name, selection);
     let kept = ofContent.get(fullName);
     if (kept === undefined) {
-      const made: Kept = kept = { followed: make(), name: fullName, content, usedMs: 0, bytes: 0 };
+      const made: Kept = kept = {
+        followed: make(),
+        name: fullName,
+        content,
+        usedMs: 0,
+        bytes: 0,
+        client: undefined,
+      };
       ofContent.set(fullName, made);
       made.followed.hasRoom = () => this.#hasRoom(made);
       content.log.along.add(kept.followed);
@@ -306,6 +315,26 @@ export class KeptFollowers implements Keeper {
     this.kept.add(kept);
     this.#count(kept);
     return kept.followed as F;
+  }
+
+  /**
+   * Whether a client may open a window of such rows, which are not dropped then. As of watches, a client may
+   * have as much as is still free; but its first rows may be larger.
+   */
+  mayShow(followed: FollowedObjects<KubernetesObject>, client: string | undefined): boolean {
+    let found: Kept | undefined;
+    let freeBytes = this.#readers.mostBytes;
+    let ownBytes = 0;
+    for (const kept of this.kept) {
+      if (kept.followed === followed) found = kept;
+      if (kept.followed.windows === 0) continue;
+      freeBytes -= kept.bytes;
+      if (kept.client === client) ownBytes += kept.bytes;
+    }
+    if (found === undefined) return false; // it was dropped meanwhile
+    if (followed.windows > 0) return true;
+    found.client = client;
+    return client === undefined || ownBytes === 0 || ownBytes + followed.bytes <= freeBytes;
   }
 
   dropUnused(): void {

@@ -102,8 +102,20 @@ export async function groupsList(
   return { ...groupList({ resourceVersion }), items: Array.from({ length }, (_, i) => value(i)) };
 }
 
-/** The rows of a window; 404 if the object that it is around is not there. */
+/**
+ * The rows of a window of a client; 404 if the object that it is around is not there, 429 if the client shows
+ * too much already.
+ */
 export async function windowSource(
+  content: Content<KubernetesObject>,
+  request: ScreenRequest & { readonly view: View; readonly client: string | undefined },
+): Promise<RowSource | Status> {
+  const source = await rowsOf(content, request);
+  if (isStatus(source)) return source;
+  return request.state.followers.mayShow(source.followed, request.client) ? source : tooManyRequests();
+}
+
+async function rowsOf(
   content: Content<KubernetesObject>,
   request: ScreenRequest & { readonly view: View },
 ): Promise<RowSource | Status> {

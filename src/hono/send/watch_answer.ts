@@ -111,7 +111,13 @@ async function answerWindow(
   const { pacer, readers } = reader;
   const { filter } = screen;
   const selected = { ...query, namespace, filter, resource, screen };
-  const source = await windowSource(watchers.content, { ...selected, pacer, state, view });
+  const source = await windowSource(watchers.content, {
+    ...selected,
+    pacer,
+    state,
+    view,
+    client: reader.client,
+  });
   if (isStatus(source)) return source;
   const window = watchers.windows.join({
     source,

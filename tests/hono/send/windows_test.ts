@@ -245,6 +245,53 @@ describe("readApi, windows", () => {
     assert.equal(await status(groups), 200);
   });
 
+  it("leave other clients room for theirs, however many orders one of them wants to show", async () => {
+    const objects = Array.from({ length: 200 }, (_, i) => pod(`a/${i}`, i + 1, { restarts: i }));
+    // There is room for ten orders.
+    const { api } = apiOf(objects, 1_000, {
+      maxReaderBytes: 550_000,
+      allowAnonymous: false,
+      authenticate: ({ req }) => ({ name: req.header("Authorization")! }),
+      authorize: () => true,
+    });
+    const open = async (name: string, i: number) => {
+      const path = `${PODS}?watch=1&limit=1&sortBy=status.other${i}`;
+      return await api.request(path, { headers: { Authorization: name } });
+    };
+    const opened: Response[] = [];
+    const count = async (name: string, from: number) => {
+      let count = 0;
+      for (let i = from; i < from + 12; i++) {
+        const response = await open(name, i);
+        if (response.status === 200) {
+          count++;
+          opened.push(response);
+        } else {
+          assert.equal(response.status, 429);
+          await response.text();
+        }
+      }
+      return count;
+    };
+    assert.equal(await count("jane", 0), 6);
+    // It is not more if the pages of the orders were read before.
+    const page = await api.request(`${PODS}?limit=1&sortBy=status.other6`, {
+      headers: { Authorization: "jane" },
+    });
+    assert.equal(page.status, 200);
+    await page.text();
+    assert.equal((await open("jane", 6)).status, 429);
+    assert.equal(await count("joe", 20), 3);
+    assert.equal(await count("jim", 40), 1);
+    // What another client shows already takes no room.
+    for (let i = 0; i < 5; i++) {
+      const shared = await open("jim", i);
+      assert.equal(shared.status, 200);
+      opened.push(shared);
+    }
+    for (const { body } of opened) await body!.cancel();
+  });
+
   it("look again where more has come while they looked", async () => {
     const { api, informer, clock } = apiOf(some());
     const first = await Screen.open(api, "sortBy=status.restarts:desc&limit=1");
