@@ -232,7 +232,7 @@ export class MergedInformer implements ServedInformer {
   }
 
   #merged(): string {
-    const parts = this.#sources.map(({ isIn, position }) => isIn ? position : "0");
+    const parts = this.#sources.map(({ position }) => position);
     return encodeMergedVersion({ layout: this.#layout, parts });
   }
 }

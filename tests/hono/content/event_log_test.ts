@@ -193,6 +193,43 @@ describe("EventLog.window", () => {
     assert.equal(log.window.rewrites, 2);
   });
 
+  it("counts a list of the version that the log is at as rewritten if it brings changes, and has another revision", () => {
+    const { informer, log } = begun();
+    const { revision } = log.window;
+    informer.relist([object("shop/web-1", 5)], 10);
+    assert.equal(log.window.rewrites, 0);
+    assert.notEqual(log.window.revision, revision);
+    informer.relist([], 10);
+    assert.equal(log.window.rewrites, 1);
+    informer.relist([object("shop/web-2", 20)], 20);
+    assert.equal(log.window.rewrites, 1);
+  });
+
+  it("numbers the entries of a new history behind those of the old one, and counts no bytes of them", () => {
+    const one = begun();
+    one.informer.put(object("shop/web-2", 11));
+    const { bytes } = one.log.window.entries.at(0)!;
+    const { informer, log } = begun({ capacityBytes: 2 * bytes });
+    for (const version of [11, 12]) informer.put(object("shop/web-2", version));
+    informer.bookmark(25, { byState: true });
+    informer.relist([], 4);
+    assert.deepEqual([log.window.tail, log.head, log.window.rewrites], [2, 2, 1]);
+    for (const version of [15, 16]) informer.put(object("shop/web-2", version));
+    assert.deepEqual([log.window.tail, log.head], [2, 4]);
+    // What was proven in the old history is not in this one.
+    informer.bookmark(40, { byState: true });
+    assert.deepEqual(["25", "40"].map((version) => log.mayLackEvents(version)), [true, false]);
+  });
+
+  it("has the last state of what was deleted, the time of each entry, and whether its object has a place", () => {
+    const { informer, log } = begun();
+    informer.remove("shop/none", 11);
+    const { type, oldObject, object: last, atMs, isPlaced } = log.window.entries.at(0)!;
+    assert.deepEqual([type, atMs, isPlaced], ["DELETED", 0, true]);
+    assert.equal(oldObject, last);
+    assert.notEqual(last, undefined);
+  });
+
   it("notes few keys, however many have changed since the content was read", () => {
     const informer = FakeInformer.with([], 10);
     const options = { clock: new FakeClock(), capacity: 100, capacityBytes: 1e9 };
@@ -238,6 +275,7 @@ describe("EventLog, of a server that merges others,", () => {
     assert.deepEqual([log.head, log.resourceVersion], [0, at(10, 20)]);
     assert.deepEqual([...log.changedKeys], ["shop/web-2", "shop/web-3"]);
     informer.bookmark(at(11, 22));
+    assert.equal(log.window.entries.at(0)!.isPlaced, false);
     assert.deepEqual(entriesOf(log), [
       ["ADDED", "shop/web-2", at(11, 22), false, at(10, 20)],
       ["ADDED", "shop/web-3", at(11, 22), false, at(10, 20)],
@@ -389,6 +427,20 @@ describe("EventLog, after another one with the same history", () => {
       }
     });
   }
+
+  it("gives its history the bounds that it has, and the objects that are there", () => {
+    const history = new MemoryHistory();
+    const given: unknown[] = [];
+    history.restore = (<T>(
+      position: string,
+      { capacity, held }: { readonly capacity: number; readonly held: (key: string) => T | undefined },
+    ) => {
+      given.push([position, capacity, held("shop/web-1") !== undefined, held("shop/none")]);
+      return undefined;
+    }) as LogHistory["restore"] as MemoryHistory["restore"];
+    begun({ capacity: 7, history });
+    assert.deepEqual(given, [["10", 7, true, undefined]]);
+  });
 
   it("keeps no more bytes than it may", () => {
     const history = new MemoryHistory();

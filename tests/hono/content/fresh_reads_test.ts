@@ -175,6 +175,14 @@ describe("FreshReads.catchUp", () => {
     assert.equal(await world.after(100, other), "fresh");
   });
 
+  it("has every read wait for its own answer as long as no question has failed", async () => {
+    const world = new World();
+    world.version = () => new Promise((resolve) => world.clock.setTimeout(() => resolve("10"), 100));
+    const reads = [1, 2].map(() => world.reads.catchUp({}, { staleIfError: true }));
+    assert.deepEqual(await world.after(200, Promise.all(reads)), ["fresh", "fresh"]);
+    assert.equal(world.count("version"), 2);
+  });
+
   it("says to the informer that the server went back in time", async () => {
     const world = new World();
     world.version = "7";
@@ -380,6 +388,65 @@ describe("FreshReads.isLost", () => {
     world.reads.close();
     assert.equal(await world.after(30_000, lost), false);
     assert.equal(world.clock.pendingTimers, 0);
+  });
+
+  it("ends with its reader, while it waits for its first question, and for the next one", async () => {
+    for (const waitedMs of [1_000, 20_000]) {
+      const world = new World();
+      world.version = () => Promise.reject(new Error("refused"));
+      const leaving = new AbortController();
+      const lost = world.reads.isLost("20", leaving.signal);
+      assert.equal(await world.after(waitedMs, lost), "waits");
+      leaving.abort();
+      assert.equal(await world.after(0, lost), false);
+      assert.equal(world.clock.pendingTimers, 0);
+    }
+  });
+
+  it("counts the seconds from the first watch of a reader that comes again, unless that was long ago", async () => {
+    const { signal } = new AbortController();
+    /** How long a reader waits that comes for `version`. */
+    const waitOf = async (world: World, version: string) => {
+      const lost = world.reads.isLost(version, signal);
+      for (let waitedMs = 0;; waitedMs += 1_000) {
+        const answer = await world.after(waitedMs === 0 ? 0 : 1_000, lost);
+        if (answer !== "waits") return waitedMs;
+      }
+    };
+    const world = new World();
+    assert.equal(await waitOf(world, "20"), 5_000);
+    assert.equal(await waitOf(world, "20"), 0);
+    // What is forgotten is forgotten when another reader comes.
+    await world.clock.advance(55_000);
+    assert.equal(await waitOf(world, "30"), 5_000);
+    assert.equal(await waitOf(world, "20"), 0);
+    assert.equal(await waitOf(world, "40"), 5_000);
+    assert.equal(await waitOf(world, "20"), 5_000);
+    assert.equal(await waitOf(world, "30"), 0);
+    // What the content has reached since is not awaited any more.
+    world.reach("35");
+    world.version = "35";
+    assert.equal(await waitOf(world, "50"), 5_000);
+    world.reach("10");
+    world.version = "10";
+    assert.equal(await waitOf(world, "30"), 5_000);
+  });
+
+  it("remembers 64 versions, the oldest least", async () => {
+    const world = new World();
+    const leaving = new AbortController();
+    for (let i = 0; i < 64; i++) world.reads.isLost(`${1_000 + i}`, leaving.signal);
+    await world.clock.advance(5_000);
+    const first = world.reads.isLost("1000", new AbortController().signal);
+    assert.equal(await world.after(0, first), true);
+    const next = world.reads.isLost("9999", new AbortController().signal);
+    await world.clock.advance(5_000);
+    assert.equal(await next, true);
+    const again = world.reads.isLost("1000", new AbortController().signal);
+    assert.equal(await world.after(0, again), "waits");
+    leaving.abort();
+    await world.clock.advance(5_000);
+    assert.equal(await again, true);
   });
 
   it("is false for a reader that leaves during the question", async () => {
