@@ -416,7 +416,7 @@ describe("FreshReads.isLost", () => {
     const world = new World();
     assert.equal(await waitOf(world, "20"), 5_000);
     assert.equal(await waitOf(world, "20"), 0);
-    // What is forgotten is forgotten when another reader comes.
+    // A version is dropped only when another reader comes.
     await world.clock.advance(55_000);
     assert.equal(await waitOf(world, "30"), 5_000);
     assert.equal(await waitOf(world, "20"), 0);
