@@ -2,7 +2,7 @@ import type { Cluster } from "../client/cluster.ts";
 import type { ClientSource } from "../client/resource_client.ts";
 import { InformerStateError } from "../informer/errors.ts";
 import type { Running } from "../informer/queue_drain.ts";
-import { linkedAbort, onAbort, sleep, sleepUnlessAborted } from "../util/abort.ts";
+import { linkedAbort, onAbort, sleepUnlessAborted, withTimeLimit } from "../util/abort.ts";
 import type { Random } from "../util/backoff.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { CacheError } from "../util/errors.ts";
@@ -320,8 +320,9 @@ export class Manager implements AsyncDisposable {
       ));
       onAbort(stop, () => void this.#abandonAfter(drainMs, abandon, loops));
       await loops;
-      const flushed = this.#clusters.map(({ recorder }) => recorder?.flushed());
-      await Promise.race([Promise.all(flushed), sleep(1_000, { clock: this.#clock })]);
+      const flushed = Promise.all(this.#clusters.map(({ recorder }) => recorder?.flushed()));
+      const limit = { ms: 1_000, newError: () => undefined, clock: this.#clock };
+      await withTimeLimit(() => flushed, limit).catch(() => {});
       if (!stop.aborted) leadership?.check();
     } finally {
       unlink();

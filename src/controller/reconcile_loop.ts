@@ -15,7 +15,7 @@ import {
   splitMetaNamespaceKey,
 } from "../meta/object.ts";
 import { isConflict, isNotFound } from "../meta/status.ts";
-import { linkedAbort, onAbort, sleep } from "../util/abort.ts";
+import { abortable, onAbort, withTimeLimit } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { getOrMake } from "../util/collections.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
@@ -78,7 +78,7 @@ export class ReconcileLoop {
   readonly #queue: DelayingQueue<string>;
   readonly #retries = new RetryDelays();
   readonly #writes = new Map<string, OwnWrites>();
-  readonly #registrations: [CachedResource, HandlerRegistration][] = [];
+  readonly #registrations: HandlerRegistration[] = [];
   /** Reconciles that run, and waits for the caches. */
   readonly #running = new Set<Promise<void>>();
   /** Keys whose next try is due by themselves: for the tests' `idle`. */
@@ -114,43 +114,34 @@ export class ReconcileLoop {
 
   /** How many notifications and keys wait, are in progress, or wait for another try after a failure. */
   get pending(): number {
-    const backlog = this.#registrations.reduce((sum, [, handler]) => sum + handler.backlog, 0);
+    const backlog = this.#registrations.reduce((sum, { backlog }) => sum + backlog, 0);
     return backlog + this.#queue.length + this.#running.size + this.#retrying.size;
   }
 
   /**
    * Reconciles until `stop` is aborted, then lets what runs finish until
-   * `abandon` is aborted. The informers must have synced.
+   * `abandon` is aborted. The informers must have synced, and stop after it.
    */
   async run({ stop, abandon }: { readonly stop: AbortSignal; readonly abandon: AbortSignal }): Promise<void> {
     const { workers } = this.#controller;
     this.#gauge("controller_runtime_max_concurrent_reconciles", workers);
     this.#gauge("controller_runtime_active_workers", 0);
     this.#addHandlers();
-    const unlink = [
-      onAbort(stop, () => {
-        this.#isStopping = true;
-        this.#queue.shutDown();
-      }),
-      onAbort(abandon, () => this.#aborts.forEach((abort) => abort(abandon.reason))),
-    ];
-    try {
-      await Promise.all(Array.from({ length: workers }, () => this.#work(abandon)));
-      await this.#ended(abandon);
-    } finally {
-      unlink.forEach((each) => each());
-      await Promise.all(this.#registrations.map(([of, handler]) => of.informer.removeEventHandler(handler)));
-    }
+    onAbort(stop, () => {
+      this.#isStopping = true;
+      this.#queue.shutDown();
+    });
+    onAbort(abandon, () => this.#aborts.forEach((abort) => abort(abandon.reason)));
+    await Promise.all(Array.from({ length: workers }, () => this.#work(abandon)));
+    await this.#ended(abandon);
   }
 
   /** Resolves when no reconcile runs, or those that do heed no signal. */
   async #ended(abandon: AbortSignal): Promise<void> {
-    const given = linkedAbort(abandon);
-    const givenUp = new Promise<void>((resolve) => {
-      onAbort(given.signal, () => void sleep(GRACE_MS, { clock: this.#settings.clock }).then(resolve));
-    });
-    await Promise.race([Promise.all(this.#running), givenUp]);
-    given.unlink();
+    const ended = Promise.all(this.#running);
+    await abortable(ended, abandon).catch(() => {});
+    const grace = { ms: GRACE_MS, newError: () => abandon.reason, clock: this.#settings.clock };
+    await withTimeLimit(() => ended, grace).catch(() => {});
   }
 
   #addHandlers(): void {
@@ -201,8 +192,7 @@ export class ReconcileLoop {
   }
 
   #add(to: CachedResource, handler: ResourceEventHandler<KubernetesObject>, resyncPeriodMs = 0): void {
-    const registration = to.informer.addEventHandler(handler, { name: this.name, resyncPeriodMs });
-    this.#registrations.push([to, registration]);
+    this.#registrations.push(to.informer.addEventHandler(handler, { name: this.name, resyncPeriodMs }));
   }
 
   /** A key that names a cluster is of that; a loop that does not run yet begins with all of its keys. */
@@ -275,7 +265,7 @@ export class ReconcileLoop {
     let leave!: () => void;
     const hangs = new Promise<void>((resolve) => leave = resolve);
     const abort = (reason: unknown) => {
-      if (controller.signal.aborted) return;
+      unlimit();
       controller.abort(reason);
       late = clock.setTimeout(() => {
         this.#log(key).error(
@@ -287,11 +277,14 @@ export class ReconcileLoop {
     // One listener of `abandon` for all running reconciles: one for each costs as much as an empty reconcile.
     this.#aborts.add(abort);
     const deadline = clock.setTimeout(() => abort(this.#overdue(key)), this.#controller.timeoutMs);
+    const unlimit = () => {
+      clock.clearTimeout(deadline);
+      this.#aborts.delete(abort);
+    };
     this.#active(1);
     const attempt = this.#track(
       this.#attempt(key, controller.signal).finally(() => {
-        clock.clearTimeout(deadline);
-        this.#aborts.delete(abort);
+        unlimit();
         this.#active(-1);
       }),
     );

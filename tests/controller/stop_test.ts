@@ -1,4 +1,4 @@
-import { type KubernetesObject, silentLogger } from "@listwatch/cache";
+import { type KubernetesObject, newCluster, silentLogger } from "@listwatch/cache";
 import {
   type ControllerDefinition,
   defineController,
@@ -84,6 +84,38 @@ describe("Manager.stop", () => {
     assert.deepEqual([hasEnded, lease?.spec?.holderIdentity], [true, ""]);
   });
 
+  it("leaves no timer, whether reconciles have ended, end at their signals or ignore them", async () => {
+    for (const how of ["have ended", "end", "ignore them"]) {
+      const clock = new FakeClock();
+      const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+      const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+      let count = 0;
+      const controllers = ["one", "other"].map((name) =>
+        defineController({
+          name,
+          for: cluster.resource<KubernetesObject>(WIDGETS),
+          async reconcile(_, { signal }) {
+            count++;
+            if (how === "have ended" || name === "other") return;
+            await new Promise<void>((end) => signal.addEventListener("abort", () => how === "end" && end()));
+          },
+        })
+      );
+      const manager = new Manager(cluster, { controllers, clock, drainMs: 100, logger: silentLogger });
+      const timers: number[] = [];
+      void manager.run().then(() => timers.push(clock.pendingTimers));
+      server.create(WIDGETS, widget("a", "red"));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(1_000);
+      assert.equal(count, 2);
+      server.close();
+      void manager.stop();
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(how === "ignore them" ? 2_100 : 100);
+      assert.deepEqual(timers, [0], how);
+    }
+  });
+
   it("leaves no listener on the signal with which the manager runs", async () => {
     const { rig } = startWaiting();
     await using _ = rig;
@@ -139,6 +171,52 @@ describe("Manager.stop", () => {
     assert.deepEqual(problems(rig), ["warn reconciles still run after 100 ms: their signals are aborted"]);
     watches.release();
     server.close();
+  });
+});
+
+describe("Manager.pending", () => {
+  it("counts the key that is reconciled, those that wait, those that are to be tried again, and notifications", async () => {
+    const counts: number[] = [];
+    const began = new Map<string, () => void>();
+    await using rig: Rig = startRig((cluster) =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource<KubernetesObject>(WIDGETS),
+        watches: {
+          maps: {
+            resource: cluster.resource<KubernetesObject>("v1/configmaps"),
+            keys: () => (counts.push(rig.manager.pending), []),
+          },
+        },
+        reconcile({ metadata }) {
+          if (metadata!.name === "bad") throw new Error("not yet");
+          return new Promise<void>((end) => void began.set(metadata!.name!, end));
+        },
+      })
+    );
+    await rig.until(() => rig.manager.status().isLeading);
+    assert.equal(rig.manager.pending, 0);
+    rig.server.create(WIDGETS, widget("bad", "red"));
+    await rig.clock.advance(1_000);
+    assert.equal(rig.manager.pending, 1);
+    for (const name of ["a", "b", "c"]) rig.server.create(WIDGETS, widget(name, "red"));
+    await rig.clock.advance(0);
+    assert.deepEqual([[...began.keys()], rig.manager.pending], [["a"], 4]);
+    rig.server.closeWatches();
+    for (const name of ["m", "n"]) {
+      rig.server.create("v1/configmaps", { metadata: { name, namespace: "shop" } });
+    }
+    await rig.until(() => counts.length === 2);
+    assert.deepEqual(counts, [6, 5]); // the notifications, and the keys
+    for (const name of ["a", "b", "c"]) {
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => began.has(name));
+      began.get(name)!();
+    }
+    await rig.clock.advance(0);
+    assert.equal(rig.manager.pending, 1);
+    rig.server.delete(WIDGETS, "shop/bad");
+    await rig.until(() => rig.manager.pending === 0, 400_000);
   });
 });
 

@@ -386,15 +386,15 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: the end of a manager does not wait for its last events",
     file: "src/controller/manager.ts",
-    find: "await Promise.race([Promise.all(flushed), sleep(1_000, { clock: this.#clock })]);",
+    find: "await withTimeLimit(() => flushed, limit).catch(() => {});",
     replace: "",
     test: "tests/controller/manager_test.ts",
   },
   {
     name: "controller: the end of a manager waits for events for ever",
     file: "src/controller/manager.ts",
-    find: "await Promise.race([Promise.all(flushed), sleep(1_000, { clock: this.#clock })]);",
-    replace: "await Promise.all(flushed);",
+    find: "await withTimeLimit(() => flushed, limit).catch(() => {});",
+    replace: "await flushed;",
     test: "tests/controller/manager_test.ts",
   },
   {
@@ -438,5 +438,34 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     find: "          if (!begin.signal.aborted) throw error;\n",
     replace: "          throw error;\n",
     test: "tests/controller/clusters_test.ts",
+  },
+  {
+    name: "controller: a timer outlives a manager",
+    file: "src/controller/manager.ts",
+    find: "await withTimeLimit(() => flushed, limit).catch(() => {});",
+    replace:
+      "await Promise.race([flushed, new Promise<void>((end) => void this.#clock.setTimeout(end, 1_000))]);",
+    test: "tests/controller/stop_test.ts",
+  },
+  {
+    name: "controller: a reconcile that ignores its signal holds up the end of its manager",
+    file: "src/controller/reconcile_loop.ts",
+    find: "await withTimeLimit(() => ended, grace).catch(() => {});",
+    replace: "await ended;",
+    test: "tests/controller/stop_test.ts",
+  },
+  {
+    name: "controller: a manager ends before what ends at its signal",
+    file: "src/controller/reconcile_loop.ts",
+    find: "await withTimeLimit(() => ended, grace).catch(() => {});",
+    replace: "",
+    test: "tests/controller/stop_test.ts",
+  },
+  {
+    name: "controller: the deadline of a reconcile outlives its manager",
+    file: "src/controller/reconcile_loop.ts",
+    find: "      unlimit();\n      controller.abort(reason);",
+    replace: "      controller.abort(reason);",
+    test: "tests/controller/stop_test.ts",
   },
 ];
