@@ -199,7 +199,7 @@ export class ReconcileLoop {
   #enqueueAnywhere(key: string, urgency: Urgency): void {
     const colon = key.indexOf(":");
     const cluster = colon < 0 ? "" : key.slice(0, colon);
-    if (!this.#settings.clusters.has(cluster) || cluster === "") return this.#enqueue(key, urgency);
+    if (!this.#settings.clusters.has(cluster)) return this.#enqueue(key, urgency);
     const loop = this.#settings.loopOf(cluster);
     if (loop !== undefined) loop.#enqueue(key.slice(colon + 1), urgency);
   }
@@ -225,11 +225,8 @@ export class ReconcileLoop {
   async #work(abandon: AbortSignal): Promise<void> {
     for (let next = await this.#queue.get(); !next.shutdown; next = await this.#queue.get()) {
       const key = next.item;
+      if (this.#isStopping) return;
       this.#retrying.delete(key);
-      if (this.#isStopping) {
-        this.#queue.done(key);
-        continue;
-      }
       const writes = this.#writes.get(key);
       if (writes !== undefined && !writes.isInCaches()) {
         this.#track(this.#waitForCaches(key, writes, abandon));

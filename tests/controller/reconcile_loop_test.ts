@@ -8,11 +8,18 @@ import {
   TerminalError,
   withCondition,
 } from "@listwatch/cache/controller";
-import { answerStatus, configMap, FakeClock } from "@listwatch/cache/testing";
+import { answerStatus, configMap, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { startRig, widget, widgetController } from "./rig.ts";
-import { WIDGETS } from "../widgets.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
+
+const ROLES = "rbac.authorization.k8s.io/v1/clusterroles";
+
+function newServer(): { readonly clock: FakeClock; readonly server: InMemoryApiServer } {
+  const clock = new FakeClock(Date.UTC(2026, 0, 1));
+  return { clock, server: new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] }) };
+}
 
 describe("Manager.run", () => {
   it("reconciles what is there and what comes, writes the status, and then nothing more", async () => {
@@ -131,6 +138,60 @@ describe("Manager.run", () => {
     await rig.until(() => failures.length === count + 2);
     assert.deepEqual(failures.slice(0, 6), [0, 1, 2, 3, 0, 1]);
     assert.deepEqual(failures.slice(count), [0, 1]);
+  });
+
+  it("reconciles what changes before what was there at the start", async () => {
+    const { clock, server } = newServer();
+    for (const name of ["a", "b"]) server.create(WIDGETS, widget(name, "red"));
+    const began: string[] = [];
+    const ends: (() => void)[] = [];
+    await using rig = startRig(
+      (cluster) =>
+        defineController({
+          name: "widgets",
+          for: cluster.resource(WIDGETS),
+          reconcile({ metadata }) {
+            began.push(metadata!.name!);
+            return new Promise<void>((end) => void ends.push(end));
+          },
+        }),
+      {},
+      { clock, server },
+    );
+    await rig.until(() => began.length === 1);
+    server.create(WIDGETS, widget("c", "red"));
+    for (let count = 1; count < 3; count++) {
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(10);
+      ends.at(-1)!();
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => began.length === count + 1);
+    }
+    assert.deepEqual(began, ["a", "c", "b"]);
+    ends.at(-1)!();
+    server.close();
+  });
+
+  it("takes the colon in a name for a part of it, where there are no clusters", async () => {
+    const keys: string[] = [];
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "roles",
+        for: cluster.resource(ROLES),
+        watches: {
+          maps: {
+            resource: cluster.resource<KubernetesObject>("v1/configmaps"),
+            keys: () => ["system:node"],
+          },
+        },
+        reconcile: (_, { key }) => void keys.push(key),
+      })
+    );
+    rig.server.create(ROLES, { metadata: { name: "system:node" } });
+    await rig.until(() => keys.length === 1);
+    rig.server.create("v1/configmaps", configMap("a"));
+    await rig.until(() => keys.length === 2, 1_000);
+    assert.deepEqual(keys, ["system:node", "system:node"]);
   });
 
   it("logs with the controller, the key, and what a reconcile adds", async () => {
