@@ -342,6 +342,26 @@ describe("Manager.run", () => {
     await rig[Symbol.asyncDispose]();
   });
 
+  it("counts the reconciles that have not ended at their deadlines, and no other", async () => {
+    const metrics = keptMetrics();
+    const define = (cluster: Cluster) =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource<KubernetesObject>(WIDGETS),
+        timeoutMs: 1_000,
+        reconcile: (_, { clock, failures }) =>
+          new Promise<void>((end) => void clock.setTimeout(end, failures === 0 ? 1_001 : 999)),
+      });
+    await using rig = startRig(define, { metrics });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(10_000);
+    const name = "controller_runtime_reconcile_timeouts_total";
+    assert.deepEqual(metrics.lines.filter((line) => line.startsWith(name)), [
+      `${name}{controller=widgets} 1`,
+    ]);
+    assert.equal(metrics.lines.filter((line) => line.includes("result=success")).length, 1);
+  });
+
   it("measures whether it leads", async () => {
     const metrics = keptMetrics();
     const rig = startRig(idle, { metrics, leader: { lease: "widgets" } });

@@ -73,7 +73,13 @@ describe("Manager.run: a reconcile that writes its own object", () => {
     await using _ = rig;
     await rig.until(() => seen.length === 2);
     assert.deepEqual(seen, [undefined, "1"]);
+    // The next one reads the cache again.
     watches.release();
+    await rig.clock.advance(1_000);
+    rig.server.clearRequests();
+    rig.server.patch(WIDGETS, "shop/a", { spec: { color: "blue" } });
+    await rig.until(() => seen.length === 3);
+    assert.deepEqual(rig.server.requests.filter(({ isWatch }) => !isWatch), []);
   });
 
   it("is not called where the server has no such object any more, though the cache has it", async () => {
@@ -90,6 +96,17 @@ describe("Manager.run: a reconcile that writes its own object", () => {
     await using _ = rig;
     const isGet = ({ method, path }: RecordedRequest) => method === "GET" && path.endsWith("/widgets/a");
     rig.server.intercept(answerStatus(500), { match: isGet, times: 1 });
+    await rig.until(() => seen.length === 2);
+    assert.deepEqual(seen, [undefined, "1"]);
+    assert.equal(problems(rig).length, 1);
+    assert.match(problems(rig)[0], /^warn Cannot reconcile shop\/a, and tries again: /);
+    watches.release();
+  });
+
+  it("is tried again where the server does not say how far it is, so that the cache cannot be given up", async () => {
+    const { rig, watches, seen } = await writeUnseen();
+    await using _ = rig;
+    rig.server.intercept(answerStatus(500), { match: ({ query }) => query.limit === "1", times: 1 });
     await rig.until(() => seen.length === 2);
     assert.deepEqual(seen, [undefined, "1"]);
     assert.equal(problems(rig).length, 1);
