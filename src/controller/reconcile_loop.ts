@@ -327,10 +327,7 @@ export class ReconcileLoop {
     const self = new ReconcileClient<KubernetesObject>(this.#self, access);
     let result: Result = {};
     if (object.metadata?.deletionTimestamp) {
-      if (!isFinalized) {
-        this.#retries.forget(key);
-        return "success";
-      }
+      if (!isFinalized) return "success";
       result = asResult(await finalize!(object, this.#context(key, access, self)));
       await this.#finalized(object, self, result);
     } else {

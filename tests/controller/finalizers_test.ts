@@ -1,4 +1,5 @@
 import { defineController, type Result } from "@listwatch/cache/controller";
+import { answerStatus } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Rig, startRig, type Widget, widget } from "./rig.ts";
@@ -91,5 +92,59 @@ describe("ControllerOptions.finalize", () => {
     await rig.clock.advance(1_000);
     assert.equal(present(rig), undefined);
     assert.equal(left, -1);
+  });
+});
+
+describe("ControllerOptions.finalizer", () => {
+  it("is added once, before the first reconcile, which has the object with it", async () => {
+    const seen: unknown[] = [];
+    await using rig = startRig((cluster) =>
+      defineController<Widget>({
+        name: "widgets",
+        for: cluster.resource<Widget>(WIDGETS),
+        when: "generation",
+        finalizer: FINALIZER,
+        finalize: () => {},
+        reconcile: ({ metadata, spec }) => {
+          seen.push(metadata?.finalizers, spec);
+          return { status: { color: spec?.color } };
+        },
+      })
+    );
+    rig.server.create(WIDGETS, widget("a", "red", { finalizers: ["example.com/other"] }));
+    await rig.clock.advance(1_000);
+    const finalizers = ["example.com/other", FINALIZER];
+    assert.deepEqual(seen, [finalizers, { color: "red" }]);
+    assert.equal(present(rig)?.status?.color, "red");
+    rig.server.patch(WIDGETS, "shop/a", { spec: { color: "blue" } });
+    await rig.clock.advance(1_000);
+    assert.deepEqual(seen.slice(2), [finalizers, { color: "blue" }]);
+    const path = "/apis/example.com/v1/namespaces/shop/widgets/a";
+    assert.deepEqual(rig.writes(), [`PATCH ${path}`, `PATCH ${path}/status`, `PATCH ${path}/status`]);
+    assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
+  });
+
+  it("is removed by another try where that fails", async () => {
+    let calls = 0;
+    await using rig = startWith(() => void calls++);
+    await startDeletion(rig);
+    rig.server.intercept(answerStatus(500), { match: ({ method }) => method === "PATCH", times: 1 });
+    await rig.until(() => present(rig) === undefined);
+    assert.equal(calls, 2);
+    const problems = rig.lines.filter((line) => !line.startsWith("info"));
+    assert.equal(problems.length, 1);
+    assert.match(problems[0], /^warn Cannot reconcile shop\/a, and tries again: Cannot patch/);
+  });
+
+  it("of another program holds up nothing: the object is left alone", async () => {
+    let calls = 0;
+    await using rig = startWith(() => void calls++);
+    await startDeletion(rig, ["example.com/other"]);
+    await rig.clock.advance(1_000);
+    assert.deepEqual(present(rig)?.metadata?.finalizers, ["example.com/other"]);
+    const count = rig.writes().length;
+    rig.server.patch(WIDGETS, "shop/a", { metadata: { labels: { a: "1" } } });
+    await rig.clock.advance(1_000);
+    assert.deepEqual([calls, rig.writes().length], [1, count]);
   });
 });
