@@ -97,6 +97,8 @@ export function serverUrl(server: string): string {
   } catch {
     // reported below
   }
+  // Without a scheme it may be a URL nevertheless: "joe:secret@10.0.0.1" has the scheme "joe".
+  if (url?.protocol !== "https:" && url?.protocol !== "http:") url = undefined;
   const hasCredentials = url === undefined
     ? String(server).includes("@") // it may be a variable of the environment that is not set
     : url.username !== "" || url.password !== "";
@@ -105,7 +107,7 @@ export function serverUrl(server: string): string {
       "Cannot use the server: its URL holds a user or password; give them as a header or token",
     );
   }
-  if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
+  if (url === undefined) {
     throw new TypeError(
       `Cannot use ${JSON.stringify(server)} as the server: write a URL, such as "https://10.0.0.1:6443"`,
     );
