@@ -367,7 +367,7 @@ export class ReconcileLoop {
     if (!this.#writes.get(key)?.readsThrough(this.#self)) return this.#self.informer.indexer.getByKey(key);
     const { namespace, name } = splitMetaNamespaceKey(key);
     try {
-      return await this.#self.client.get(name, { ...(namespace && { namespace }), signal });
+      return await this.#self.client.get(name, { namespace, signal });
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;

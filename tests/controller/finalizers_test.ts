@@ -136,6 +136,18 @@ describe("ControllerOptions.finalizer", () => {
     assert.match(problems[0], /^warn Cannot reconcile shop\/a, and tries again: Cannot patch/);
   });
 
+  it("stays where the status that goes with its removal is not written, and is tried again", async () => {
+    await using rig = startWith(() => ({ status: { color: "gone" } }));
+    await startDeletion(rig, ["example.com/other"]);
+    const isStatus = ({ path }: { readonly path: string }) => path.endsWith("/status");
+    rig.server.intercept(answerStatus(500), { match: isStatus, times: 1 });
+    await rig.clock.advance(1);
+    assert.deepEqual(present(rig)?.metadata?.finalizers, ["example.com/other", FINALIZER]);
+    await rig.until(() => present(rig)?.status?.color === "gone");
+    await rig.clock.advance(1_000);
+    assert.deepEqual(present(rig)?.metadata?.finalizers, ["example.com/other"]);
+  });
+
   it("of another program holds up nothing: the object is left alone", async () => {
     let calls = 0;
     await using rig = startWith(() => void calls++);

@@ -221,8 +221,29 @@ describe("LeaderElector.acquire", () => {
     a.ended.then(() => isOver = true);
     await clock.advance(500);
     a.stop();
-    await until(() => isOver, 12_000);
+    // Half a second for the answer, and five for the release.
+    const ms = await until(() => isOver, 12_000);
+    assert.ok(ms > 5_400 && ms <= 5_550, `${ms} ms`);
     assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("waits five seconds after a stop for the answer to the taking of a lease, and gives it back then", async () => {
+    await using election = newElection();
+    const { clock, server, until } = election;
+    server.intercept(async (request, next) => {
+      await next(request);
+      return await new Promise<Response>(() => {});
+    }, { times: 1, match: ({ method }) => method === "POST" });
+    const a = election.add("a");
+    const holder = () => server.get<Lease>(LEASES, "default/controller")?.spec?.holderIdentity;
+    await until(() => holder() === "a", 5_000);
+    let isOver = false;
+    a.ended.then(() => isOver = true);
+    a.stop();
+    await clock.advance(4_950);
+    assert.equal(isOver, false);
+    await clock.advance(100);
+    assert.deepEqual([isOver, holder(), clock.pendingTimers], [true, "", 0]);
   });
 
   it("keeps a lease whose taking was not answered yet at the stop, where it is not to be released", async () => {
@@ -532,6 +553,27 @@ describe("LeaderOptions", () => {
       /leaseMs \(10000\) must be greater than renewDeadlineMs \(10000\)/,
     );
     assert.throws(() => new Candidate(server, computer, { retryMs: 9_000 }), RangeError);
+    const tight = { leaseMs: 2_401, renewDeadlineMs: 2_400 };
+    assert.throws(
+      () => new Candidate(server, computer, { ...tight, retryMs: 2_000 }),
+      /and that greater than 1.2 times retryMs \(2000\)$/,
+    );
+  });
+
+  it("are numbers of 1 or more", () => {
+    const computer = new Computer("a", new FakeClock(), { speed: 1, random: () => 0 });
+    using server = new InMemoryApiServer();
+    for (const name of ["leaseMs", "renewDeadlineMs", "retryMs"]) {
+      for (const value of [NaN, 0, 0.5, Infinity]) {
+        const message = new RegExp(
+          `^Cannot lead by the lease controller with a ${name} of ${value}: it must be`,
+        );
+        assert.throws(() => new Candidate(server, computer, { [name]: value }), {
+          name: "RangeError",
+          message,
+        });
+      }
+    }
   });
 });
 

@@ -243,6 +243,11 @@ describe("Manager.run", () => {
         { ...of, error: failures[2] },
       ],
     ]);
+    // The failures before it do not count any more.
+    lines.length = 0;
+    rig.server.patch("v1/configmaps", "default/a", { metadata: { labels: { value: "1" } } });
+    await rig.clock.advance(5_000);
+    assert.deepEqual(lines.map(([, message]) => message), own.map(([, message]) => message));
   });
 
   it("tries again soon after a conflict, without an error", async () => {
