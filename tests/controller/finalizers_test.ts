@@ -137,13 +137,13 @@ describe("ControllerOptions.finalizer", () => {
   });
 
   it("stays where the status that goes with its removal is not written, and is tried again", async () => {
-    await using rig = startWith(() => ({ status: { color: "gone" } }));
+    await using rig = startWith(() => ({ status: { color: "none" } }));
     await startDeletion(rig, ["example.com/other"]);
     const isStatus = ({ path }: { readonly path: string }) => path.endsWith("/status");
     rig.server.intercept(answerStatus(500), { match: isStatus, times: 1 });
     await rig.clock.advance(1);
     assert.deepEqual(present(rig)?.metadata?.finalizers, ["example.com/other", FINALIZER]);
-    await rig.until(() => present(rig)?.status?.color === "gone");
+    await rig.until(() => present(rig)?.status?.color === "none");
     await rig.clock.advance(1_000);
     assert.deepEqual(present(rig)?.metadata?.finalizers, ["example.com/other"]);
   });

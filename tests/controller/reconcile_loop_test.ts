@@ -140,7 +140,7 @@ describe("Manager.run", () => {
     assert.deepEqual(failures.slice(count), [0, 1]);
   });
 
-  it("reconciles what changes before what was there at the start", async () => {
+  it("reconciles what changes before the objects of the start", async () => {
     const { clock, server } = newServer();
     for (const name of ["a", "b"]) server.create(WIDGETS, widget(name, "red"));
     const began: string[] = [];

@@ -175,7 +175,7 @@ describe("Manager.stop", () => {
 });
 
 describe("Manager.pending", () => {
-  it("counts the key that is reconciled, those that wait, those that are to be tried again, and notifications", async () => {
+  it("counts keys that are reconciled, wait or are to be tried again, and notifications", async () => {
     const counts: number[] = [];
     const began = new Map<string, () => void>();
     await using rig: Rig = startRig((cluster) =>
