@@ -294,4 +294,25 @@ export const HONO_REQUEST_FAULTS: readonly SuiteMutation[] = [
     replace: "c.req",
     test: "tests/hono/request/refusals_test.ts",
   },
+  {
+    name: "read API: a client that leaves one of its places leaves all",
+    file: "src/hono/request/readers.ts",
+    find: "if (own > 1) this.#byClient.set(client, own - 1);\n    else this.#byClient.delete(client);",
+    replace: "this.#byClient.delete(client);",
+    test: "tests/hono/request/kept_bytes_test.ts",
+  },
+  {
+    name: "read API: a server that drains lets watches in",
+    file: "src/hono/request/readers.ts",
+    find: "    this.#watchPlaces.close();\n",
+    replace: "",
+    test: "tests/hono/request/kept_bytes_test.ts",
+  },
+  {
+    name: "read API: spare bytes are not counted once they are kept",
+    file: "src/hono/request/readers.ts",
+    find: "    if (this.#freeBytes < bytes) return false;\n    this.#keptBytes += bytes;",
+    replace: "    if (this.#freeBytes < bytes) return false;",
+    test: "tests/hono/request/kept_bytes_test.ts",
+  },
 ];

@@ -161,7 +161,8 @@ export class PassThrough {
   #url(c: Context, path: string): string | undefined {
     const base = this.#basePath;
     const url = new URL(this.#server.origin + base + path + new URL(c.req.url).search);
-    return url.origin === this.#server.origin && url.pathname === base + path ? url.href : undefined;
+    // What begins with a slash, as each pathname does, is no part of the host.
+    return url.pathname === base + path ? url.href : undefined;
   }
 
   #refusal(c: Context, segments: readonly string[], isSocketWatch: boolean): Status | undefined {

@@ -70,6 +70,64 @@ describe("Readers.keepSpare", () => {
   });
 });
 
+describe("Readers.hasSpare", () => {
+  it("is so while less than a quarter of all bytes is held", () => {
+    const { readers } = newReaders(3);
+    const reader = readers.enter("a")!;
+    assert.ok(reader.take(24));
+    assert.equal(readers.hasSpare, true);
+    assert.ok(reader.take(1));
+    assert.equal(readers.hasSpare, false);
+  });
+
+  it("and keepSpare count what is kept so", () => {
+    const { readers } = newReaders(0);
+    assert.ok(readers.keepSpare(60));
+    assert.equal(readers.keepSpare(41), false);
+    readers.unkeep(60);
+    assert.ok(readers.keepSpare(100));
+  });
+});
+
+describe("Readers.enter", () => {
+  /** The further requests of a client that are admitted, and stay. */
+  const more = (readers: Readers, client: string | undefined) => {
+    const all = [];
+    for (let reader; (reader = readers.enter(client)) !== undefined;) all.push(reader);
+    return all;
+  };
+
+  it("gives a client as many places as are still free, and has back each that it has left", () => {
+    const { readers } = newReaders(0);
+    const first = more(readers, "a");
+    assert.equal(first.length, 5);
+    for (const reader of first.slice(3)) reader.answered(undefined);
+    assert.equal(readers.count, 3);
+    assert.equal(more(readers, "a").length, 2);
+    assert.equal(more(readers, undefined).length, 4);
+    assert.equal(readers.count, 9);
+  });
+
+  it("counts watches by themselves, and lets in none once the server drains", () => {
+    const { readers } = newReaders(0);
+    const [watch, request, late] = [1, 2, 3].map(() => readers.enter("a")!);
+    assert.equal(watch.identify("a", { isWatch: true }), true);
+    assert.equal(request.identify("a", { isWatch: false }), true);
+    assert.equal(readers.count, 3);
+    const stopped: string[] = [];
+    const open = (name: string, isWhole: boolean) =>
+      readers.watches.add({ user: undefined, isWhole, stop: () => void stopped.push(name) });
+    open("a watch", false);
+    open("a whole answer", true);
+    assert.equal(readers.isDraining, false);
+    readers.drain();
+    assert.deepEqual([readers.isDraining, stopped], [true, ["a watch"]]);
+    assert.equal(late.identify("a", { isWatch: true }), false);
+    for (const reader of [watch, request, late]) reader.answered(undefined);
+    assert.equal(readers.count, 0);
+  });
+});
+
 describe("Reader.take", () => {
   it("drops what is kept before it is refused, and before it ends others", () => {
     const { readers, pieces } = newReaders(9);

@@ -133,6 +133,14 @@ describe("readApi with a resource that another server answers", () => {
     assert.deepEqual([...forwarding.requests, ...scales.requests], []);
   });
 
+  it("answers itself what is wrong with a query", async () => {
+    const forwarding = new Forwarding();
+    for (const query of ["limit=x", "labelSelector=!!", "timeoutSeconds=x&watch=1"]) {
+      assert.equal((await forwarding.reader.request(`${PODS}?${query}`)).status, 400, query);
+    }
+    assert.equal(forwarding.requests.length, 0);
+  });
+
   it("decides itself, before the other server receives anything", async () => {
     const forwarding = new Forwarding({
       authenticate: USERS,
@@ -208,7 +216,9 @@ describe("readApi with a resource that another server answers", () => {
     for (const path of [PODS, `${PODS}?watch=true`]) {
       const response = await forwarding.reader.request(path);
       assert.equal(response.status, 503);
-      assert.equal((await response.json()).message, "the server that holds pods cannot be reached");
+      const { message, reason, details } = await response.json();
+      assert.equal(message, "the server that holds pods cannot be reached");
+      assert.deepEqual([reason, details], ["ServiceUnavailable", { kind: "pods", retryAfterSeconds: 1 }]);
     }
     const warnings = logger.of("warn").length;
     assert.match(logger.of("warn")[0], /cannot read pods from the server that holds it: connection refused/);
@@ -222,10 +232,31 @@ describe("readApi with a resource that another server answers", () => {
     forwarding.answer = () => new Promise((resolve) => (answer = resolve));
     const slow = forwarding.reader.request(PODS);
     await forwarding.clock.advance(10_000);
-    assert.equal((await slow).status, 504);
+    const late = await slow;
+    assert.equal(late.status, 504);
+    const { message, reason, details } = await late.json();
+    assert.equal(message, "Timeout: the server that holds pods did not answer in time");
+    assert.deepEqual([reason, details], ["Timeout", { kind: "pods", retryAfterSeconds: 1 }]);
     answer(new Response(new ReadableStream({ cancel: () => void (isCancelled = true) })));
     await forwarding.clock.advance(0);
     assert.ok(isCancelled);
+  });
+});
+
+describe("readApi, a read that another server answers,", () => {
+  it("ends there when its reader leaves before the answer, and has no query where it had none", async () => {
+    const forwarding = new Forwarding();
+    forwarding.answer = () => new Promise(() => {});
+    const leaving = new AbortController();
+    const answer = Promise.resolve(forwarding.reader.request(PODS, { signal: leaving.signal }));
+    await forwarding.clock.advance(0);
+    const { signal, url } = forwarding.last;
+    assert.ok(url.endsWith(PODS), url);
+    assert.equal(signal.aborted, false);
+    leaving.abort();
+    await answer.catch(() => {});
+    assert.equal(signal.aborted, true);
+    assert.equal(forwarding.clock.pendingTimers, 0);
   });
 });
 

@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { bearerTokens, type PassThroughOptions, type ReadApiOptions } from "@listwatch/cache/hono";
 import { silentLogger } from "@listwatch/cache";
+import type { Context } from "hono";
+import { type Reader, Readers } from "../../../src/hono/request/readers.ts";
+import { PassThrough } from "../../../src/hono/upstream/pass_through.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
@@ -657,18 +660,209 @@ describe("readApi with passThrough", () => {
     }
   });
 
+  it("sends a path on with the slash at its end, below the path of the server", async () => {
+    for (const server of ["https://api.example", "https://api.example/", SERVER, `${SERVER}/`]) {
+      const { api, upstream } = apiOf({ server });
+      for (const path of ["/api/v1/secrets/", "/apis/example.com/v1/namespaces/shop/widgets/a/"]) {
+        assert.equal((await api.request(path, { headers: READER })).status, 200, path);
+        assert.equal(upstream.last.url, server.replace(/\/$/, "") + path);
+      }
+    }
+  });
+
   it("refuses a server to which tokens would not go safely", () => {
     for (
       const server of [
         "http://api.example",
         "https://a:b@api.example",
         "api.example",
+        "https://a@api.example",
+        "https://:b@api.example",
         "https://api.example?x",
+        "https://api.example#x",
         "",
       ]
     ) {
-      assert.throws(() => apiOf({ server }), /`server` must be an https URL without user/, server);
+      assert.throws(
+        () => apiOf({ server }),
+        /`server` must be an https URL without user.* fragment, as readers' tokens/,
+        server,
+      );
     }
+    for (const fetch of [null, "fetch", {}]) {
+      assert.throws(() => apiOf({ fetch: fetch as never }), /^TypeError: .* `fetch` must be a function$/);
+    }
+    for (const clusterTokens of ["yes", 1, null]) {
+      const wrong = { clusterTokens: clusterTokens as never };
+      assert.throws(() => apiOf(wrong), /`clusterTokens` must be true or false/);
+    }
+    for (const timeoutMs of [0, NaN, -1]) assert.throws(() => apiOf({ timeoutMs }), RangeError);
+    for (const timeoutMs of [1, Infinity]) apiOf({ timeoutMs });
     assert.throws(() => apiOf({ writes: "yes" as unknown as boolean }), /`writes` must be true or false/);
+  });
+});
+
+describe("PassThrough.answer", () => {
+  function newReader(clock: FakeClock): Reader {
+    const most = { maxRequests: 9, maxWatches: 9, maxWatchesPerClient: 9, maxReaderBytes: 1e6 };
+    return new Readers({ ...most, clock }).enter("a")!;
+  }
+
+  interface Asked {
+    readonly server?: string;
+    readonly isWatch?: boolean;
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly options?: Partial<PassThroughOptions>;
+    readonly init?: RequestInit;
+    readonly answer?: Upstream["answer"];
+  }
+
+  /** Asks for a path, whatever has looked at that before. */
+  function asked(
+    path: string,
+    { server = SERVER, isWatch = false, headers, options, init, answer }: Asked = {},
+  ) {
+    const upstream = new Upstream();
+    upstream.answer = answer ?? (() => new Response(null, { status: 204 }));
+    const clock = new FakeClock();
+    const all = { server, fetch: upstream.fetch as typeof fetch, ...options };
+    const passThrough = new PassThrough(all, false, silentLogger, clock);
+    const raw = new Request("http://cache/here?a=b", { ...init, headers: { ...READER, ...headers } });
+    const header = (name: string) => raw.headers.get(name) ?? undefined;
+    const c = { env: {}, req: { raw, url: raw.url, header } } as unknown as Context;
+    const response = passThrough.answer(c, {
+      path,
+      isStream: isWatch,
+      isWatch,
+      reader: newReader(clock),
+      user: undefined,
+      settings: { clock, watchLimitMs: () => 60_000 },
+    });
+    return { response, upstream, clock };
+  }
+
+  /** The status of the answer, and what the server was sent. */
+  async function ask(path: string, more: Asked = {}) {
+    const { response, upstream } = asked(path, { options: { writes: true }, ...more });
+    const answer = await response;
+    const status = answer instanceof Response ? answer.status : answer.code;
+    return [status, ...upstream.requests.map(({ url }) => url)];
+  }
+
+  it("sends a token to no other server, and to no other path than the one that was looked at", async () => {
+    assert.deepEqual(await ask("/api/v1/secrets"), [204, `${SERVER}/api/v1/secrets?a=b`]);
+    const server = "https://api.example";
+    for (
+      const path of ["@evil.example/api/v1/secrets", ".evil.example/api/v1/secrets", ":444/api/v1/secrets"]
+    ) {
+      assert.deepEqual(await ask(path, { server }), [400], path);
+    }
+    // What is below a proxy is looked at by nothing else.
+    const proxy = "/api/v1/nodes/node-1/proxy";
+    assert.deepEqual(await ask(`${proxy}/a/b`), [204, `${SERVER}${proxy}/a/b?a=b`]);
+    for (const path of ["/../../../secrets", "/%2e%2e/x", "/./x", "/a\\b", "/a?b", "/a#b", "/a\tb"]) {
+      assert.deepEqual(await ask(proxy + path), [400], path);
+    }
+    for (const path of ["/api/v1/%zz", "/api/v1/a%2Fb", "/api//secrets"]) {
+      assert.deepEqual(await ask(path), [400]);
+    }
+  });
+
+  it("sends a watch on that a WebSocket wants, as a plain one, and no other request that wants one", async () => {
+    const headers = { Upgrade: "websocket" };
+    assert.equal((await ask("/api/v1/secrets", { isWatch: true, headers }))[0], 204);
+    for (const more of [{ isWatch: false, headers }, { isWatch: true, headers: { Upgrade: "SPDY/3.1" } }]) {
+      assert.deepEqual(await ask("/api/v1/secrets", more), [405]);
+    }
+    assert.deepEqual(await ask("/api/v1/namespaces/a/pods/b/exec", { isWatch: true, headers }), [405]);
+    assert.equal((await ask("/api/v1/secrets", { headers: { Upgrade: "h2c" } }))[0], 204);
+  });
+
+  it("passes on every status but redirects and those of protocols, which are 502", async () => {
+    for (const [status, passed] of [[200, 200], [299, 299], [304, 304], [400, 400], [404, 404], [500, 500]]) {
+      const answer = () =>
+        new Response(status === 304 ? null : "text", { status, headers: { Location: "/x?y" } });
+      const { response } = asked("/api/v1/secrets", { answer });
+      const got = await response;
+      assert.ok(got instanceof Response, String(status));
+      assert.deepEqual([got.status, got.headers.get("Location")], [passed, null]);
+      await got.body?.cancel();
+    }
+    for (const status of [0, 101, 199, 300, 301, 399]) {
+      const answer = () => Object.defineProperty(new Response("text"), "status", { value: status });
+      const got = await asked("/api/v1/secrets", { answer }).response;
+      assert.ok(!(got instanceof Response), String(status));
+      assert.equal(got.code, 502);
+      assert.match(
+        got.message!,
+        new RegExp(`^the API server answered ${status}, which is not passed through$`),
+      );
+    }
+  });
+
+  it("passes on what caches and clients read, and adds what is not there", async () => {
+    const headersOf = async (headers: Record<string, string>, init: RequestInit = {}) => {
+      const got = await asked("/api/v1/secrets", { answer: () => new Response("text", { headers }), init })
+        .response;
+      assert.ok(got instanceof Response);
+      const hasBody = got.body !== null;
+      await got.body?.cancel();
+      return [got.headers.get("ETag"), got.headers.get("Cache-Control"), hasBody];
+    };
+    const own = { ETag: '"abc"', "Cache-Control": "public" };
+    assert.deepEqual(await headersOf(own), ['"abc"', "public, no-transform", true]);
+    assert.deepEqual(await headersOf(own, { method: "HEAD" }), ['"abc"', "public, no-transform", false]);
+    const [tag, control] = await headersOf({});
+    assert.match(String(tag), /^W\/"/);
+    assert.equal(control, "no-cache, private, no-transform");
+  });
+
+  it("sends a body only where there is one, wants no coding, and creates reviews of namespaces, too", async () => {
+    const { response, upstream } = asked("/api/v1/secrets");
+    await response;
+    assert.equal("body" in upstream.last.init, false);
+    assert.equal(upstream.header("Accept-Encoding"), "identity");
+    const init = { method: "POST", body: "{}" };
+    const of = (path: string) => ask(`/apis/authorization.k8s.io/v1/${path}`, { init, options: {} });
+    assert.equal((await of("namespaces/shop/localsubjectaccessreviews"))[0], 204);
+    assert.deepEqual(await of("namespaces/localsubjectaccessreviews"), [405]);
+    assert.deepEqual(await of("namespaces/shop/localsubjectaccessreviews/x"), [405]);
+  });
+
+  it("waits for as long as it may, and no longer than its client", async () => {
+    const never = () => new Promise<Response>(() => {});
+    for (const [timeoutMs, options] of [[5_000, { timeoutMs: 5_000 }], [60_000, {}]] as const) {
+      const { response, clock } = asked("/api/v1/secrets", { answer: never, options });
+      await clock.advance(timeoutMs - 1);
+      let got: unknown;
+      response.then((answer) => got = answer);
+      await clock.advance(0);
+      assert.equal(got, undefined);
+      await clock.advance(1);
+      const { code, reason, message, details } = await response as Exclude<
+        Awaited<typeof response>,
+        Response
+      >;
+      assert.deepEqual([code, reason, details], [504, "Timeout", { retryAfterSeconds: 1 }]);
+      assert.equal(message, `Timeout: the API server has not answered within ${timeoutMs} ms`);
+    }
+    const refused = asked("/api/v1/secrets", { answer: () => Promise.reject(new TypeError("refused")) });
+    const { code, reason, details } = await refused.response as {
+      code: number;
+      reason: string;
+      details: unknown;
+    };
+    assert.deepEqual([code, reason, details], [503, "ServiceUnavailable", { retryAfterSeconds: 1 }]);
+    const leaving = new AbortController();
+    const { response, upstream, clock } = asked("/api/v1/secrets", {
+      answer: never,
+      init: { signal: leaving.signal },
+    });
+    await clock.advance(0);
+    const { signal } = upstream.last.init;
+    assert.equal(signal!.aborted, false);
+    leaving.abort();
+    await assert.rejects(response);
+    assert.equal(signal!.aborted, true);
   });
 });
