@@ -3,7 +3,8 @@
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { ScreenPath } from "../../protocol/screen_syntax.ts";
 import { getOrMake } from "../../util/collections.ts";
-import { withChanges } from "../content/states.ts";
+import type { Steps } from "../../util/turns.ts";
+import { type Block, mergedBlocks, withChanges } from "../content/states.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
@@ -61,6 +62,8 @@ const MOST_OF_ONE = 100;
 const SHARE_BYTES = 250;
 const TALLY_BYTES = 1_000;
 const SUM_BYTES = 16;
+// Few enough to be sorted in one step.
+const RUN = 256;
 // Sums of doubles differ by the order of what was added and taken away.
 const SUM_DIGITS = 12;
 
@@ -93,9 +96,15 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T, Group
     this.#change(objects, new Set());
   }
 
-  protected settle(): [] {
-    this.#show([...this.#tallies.values()]);
-    return [];
+  protected *settle(): Steps {
+    const tallies = [...this.#tallies.values()];
+    const runs: Block<Group>[] = [];
+    for (let i = 0; i < tallies.length; i += RUN) {
+      const run = tallies.slice(i, i + RUN).sort((a, b) => a.place < b.place ? -1 : 1);
+      runs.push({ keys: run.map(({ place }) => place), values: run.map((tally) => this.#groupOf(tally)) });
+      yield;
+    }
+    this.blocks = yield* mergedBlocks(runs);
   }
 
   protected put(objects: Iterable<FollowedObject<T>>): void {
