@@ -4,6 +4,7 @@ import { describe, it } from "node:test";
 import { newCluster } from "@listwatch/cache";
 import { ListenError, serveFetch } from "@listwatch/cache/node";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
+import { newListenError } from "../../src/node/serving/serve_fetch.ts";
 import { LogRecorder } from "../log_recorder.ts";
 
 async function until(isSo: () => boolean): Promise<void> {
@@ -240,5 +241,42 @@ describe("serveFetch", () => {
 
   it("rejects with a ListenError when the address is not one of this machine", async () => {
     await assert.rejects(serveFetch(() => new Response(), { host: "203.0.113.1" }), ListenError);
+  });
+});
+
+describe("newListenError", () => {
+  it("says why in words, by the codes, names and texts of each runtime, and keeps the cause", () => {
+    const cases: readonly (readonly [error: unknown, code: string, why: string])[] = [
+      [Object.assign(new Error("x"), { code: "EADDRINUSE" }), "AddressInUse", "the port is in use"],
+      [Object.assign(new Error("x"), { name: "AddrInUse" }), "AddressInUse", "the port is in use"],
+      [new Error("Is port 80 in use?"), "AddressInUse", "the port is in use"],
+      [
+        Object.assign(new Error("x"), { code: "EADDRNOTAVAIL" }),
+        "AddressNotAvailable",
+        "it is not an address of this machine",
+      ],
+      [
+        Object.assign(new Error("x"), { name: "AddrNotAvailable" }),
+        "AddressNotAvailable",
+        "it is not an address of this machine",
+      ],
+      [
+        Object.assign(new Error("x"), { code: "EACCES" }),
+        "PermissionDenied",
+        "ports below 1024 need administrator rights",
+      ],
+      [new Error("Permission denied"), "PermissionDenied", "ports below 1024 need administrator rights"],
+      [new Error("no luck"), "Listen", "no luck"],
+      [null, "Listen", "null"],
+    ];
+    for (const [error, code, why] of cases) {
+      const made = newListenError(error, "10.0.0.7", 80);
+      assert.ok(made instanceof ListenError);
+      assert.deepEqual([made.code, made.message, made.cause], [
+        code,
+        `Cannot listen on 10.0.0.7:80: ${why}`,
+        error,
+      ]);
+    }
   });
 });
