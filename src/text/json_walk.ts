@@ -43,7 +43,7 @@ export function closingQuote(text: string, open: number): number {
     let i = quote - 1;
     while (text.charCodeAt(i) === BACKSLASH) i--;
     // An even number of backslashes are escaped themselves.
-    if (quote < 0 || (quote - i) % 2 === 1) return quote;
+    if ((quote - i) % 2 === 1) return quote;
   }
 }
 

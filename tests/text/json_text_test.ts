@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { textMember, textMembers } from "../../src/text/json_walk.ts";
+import {
+  afterTextValue,
+  closingQuote,
+  onOneLine,
+  textMember,
+  textMembers,
+} from "../../src/text/json_walk.ts";
 import { propertyOptions } from "../property.ts";
 
 /** What the members of a text say, read one by one. */
@@ -50,8 +56,60 @@ describe("textMembers", () => {
       const found = Array.from(textMembers(json.slice(0, end)), ({ key }) => key);
       assert.deepEqual(found, whole.slice(0, found.length).map(([key]) => key));
     }
-    for (const other of ["", "[]", '"{"', "null", "{", '{"a"', '{"a":', "{a:1}", '{"a" 1}']) {
+    for (
+      const other of [
+        ...["", "[]", '"{"', "null", "{", '{"a"', '{"a":', "{a:1}", '{"a" 1}'],
+        ...['["a":1]', '"a":1', ' "a":1}', '{a":1}', '{"a";1}', '{"a', '{"a\\":1}'],
+      ]
+    ) {
       assert.deepEqual(Array.from(textMembers(other)), [], other);
+    }
+  });
+});
+
+describe("onOneLine", () => {
+  it("has no line break of any kind, and is the same JSON", () => {
+    const texts: [json: string, line: string][] = [
+      ['{"a":1}', '{"a":1}'],
+      ['{\n  "a": 1\n}', '{   "a": 1 }'],
+      ['{\r"a":1}', '{ "a":1}'],
+      ['{\r\n"a":1}', '{  "a":1}'],
+      ['{"a":"\u2028"}', '{"a":"\\u2028"}'],
+      ['{"a":"\u2029"}', '{"a":"\\u2029"}'],
+      ['{\n"a":"\u2028\u2029\u2028"}', '{ "a":"\\u2028\\u2029\\u2028"}'],
+    ];
+    for (const [json, line] of texts) {
+      assert.equal(onOneLine(json), line);
+      assert.deepEqual(JSON.parse(line), JSON.parse(json));
+    }
+  });
+});
+
+describe("closingQuote", () => {
+  it("is the first quote that is not escaped, behind any number of backslashes", () => {
+    for (let backslashes = 0; backslashes < 6; backslashes++) {
+      const text = `x"a${"\\".repeat(backslashes)}"b"`;
+      const isEscaped = backslashes % 2 === 1;
+      assert.equal(closingQuote(text, 1), isEscaped ? text.length - 1 : text.length - 3, text);
+      assert.equal(closingQuote(text.slice(0, -2), 1), isEscaped ? -1 : text.length - 3);
+    }
+    assert.equal(closingQuote('""', 0), 1);
+    for (const text of ['"', '"a', '"\\', '"\\\\', '"\\"']) assert.equal(closingQuote(text, 0), -1, text);
+  });
+});
+
+describe("afterTextValue", () => {
+  it("is behind a value of any kind, and -1 where it does not end", () => {
+    for (
+      const value of ['"a"', '""', "1", "-1.5e3", "true", "null", "{}", "[]", '{"a":[{"b":"}\\"]"}]}', "[[]]"]
+    ) {
+      for (const [before, after] of [["", ""], ["x", ","], ["[", "]"], ["x:", "}"], ["", " "]]) {
+        const text = before + value + after;
+        assert.equal(afterTextValue(text, before.length), before.length + value.length, text);
+      }
+    }
+    for (const text of ["", ",", '"a', "[", "{", '{"a"', '["a', "[[]", '["]']) {
+      assert.equal(afterTextValue(text, 0), -1, text);
     }
   });
 });

@@ -96,6 +96,19 @@ describe("Projection", () => {
     });
   });
 
+  it("keeps nothing for a path that is dropped of a field that is not kept", () => {
+    assert.deepEqual(
+      project({ spec: { a: 1, b: 2 }, status: { a: 1, b: 2 } }, {
+        keep: ["status"],
+        drop: ["spec.a", "spec.c.d", "status.a"],
+      }),
+      { status: { b: 2 } },
+    );
+    assert.deepEqual(project({ spec: { a: { b: 1 } }, status: 1 }, { drop: ["spec", "spec.a.b"] }), {
+      status: 1,
+    });
+  });
+
   it("takes a value that is of another shape than a path says as it is", () => {
     for (const spec of [null, 7, "text", [], [{ volumes: 1 }], {}]) {
       assert.deepEqual(project({ spec }, { drop: ["spec.volumes"] }), { spec });
