@@ -67,7 +67,7 @@ export class ContentReplacement<T> implements Replacement {
    * Objects that could not be indexed, and what takes their place: one call of `onIndexFailure` each, however
    * often it is prepared.
    */
-  readonly #unindexed = new Map<string, { readonly object: T; readonly instead: T | undefined }>();
+  readonly #unindexed = new Map<string, T | undefined>();
   #isAgain = false;
   /** Puts in what was prepared; `undefined` if it does not hold any more. */
   #apply: () => boolean = () => false;
@@ -132,7 +132,7 @@ export class ContentReplacement<T> implements Replacement {
     for (const [key, object] of changed) {
       const accepted = this.#accepted(key, object);
       if (accepted !== undefined) puts.push([key, accepted]);
-      else if (content.entries.has(key)) removed.push(key);
+      else removed.push(key);
       if (++step % this.#stepObjects === 0) yield;
     }
     return () => {
@@ -176,15 +176,14 @@ export class ContentReplacement<T> implements Replacement {
   #accepted(key: string, object: T): Accepted<T> | undefined {
     const known = this.#known(key, object);
     if (known !== undefined) return known;
-    const unindexed = this.#unindexed.get(key);
-    if (unindexed !== undefined && unindexed.object === object) return this.#standIn(key, unindexed.instead);
+    if (this.#unindexed.has(key)) return this.#standIn(key, this.#unindexed.get(key));
     try {
       return { object, values: this.#content.index.valuesOf(key, object, "replace") };
     } catch (error) {
       const { onIndexFailure } = this.#options;
       if (onIndexFailure === undefined || !(error instanceof IndexFuncError)) throw error;
       const instead = onIndexFailure(error, object);
-      this.#unindexed.set(key, { object, instead });
+      this.#unindexed.set(key, instead);
       return this.#standIn(key, instead);
     }
   }

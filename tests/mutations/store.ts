@@ -302,4 +302,25 @@ export const STORE_FAULTS: readonly SuiteMutation[] = [
     replace: 'if (typeof storage !== "function") {',
     test: "tests/store/index_bucket_test.ts",
   },
+  {
+    name: "store: an index that comes while another one is added is lost",
+    file: "src/store/long_writes.ts",
+    find: "content.entries !== before || content.indexChanges !== indexChanges",
+    replace: "content.entries !== before",
+    test: "tests/store/replace_in_steps_test.ts",
+  },
+  {
+    name: "store: what was written while an index was added is read in one turn",
+    file: "src/store/long_writes.ts",
+    find: "if (++step % stepObjects === 0) break;",
+    replace: "",
+    test: "tests/store/replace_in_steps_test.ts",
+  },
+  {
+    name: "store: differences are indexed in one turn",
+    file: "src/store/long_writes.ts",
+    find: "      else removed.push(key);\n      if (++step % this.#stepObjects === 0) yield;",
+    replace: "      else removed.push(key);",
+    test: "tests/store/replace_in_steps_test.ts",
+  },
 ];

@@ -256,6 +256,39 @@ describe("ContentReplacement and additionSteps", () => {
     assert.equal(stepsOf(store, list.slice(0, 305)), 70);
   });
 
+  it("takes a step for as many objects as it puts, or as an index is added to, or were written meanwhile", () => {
+    const list = Array.from({ length: 400 }, (_, i) => ({ name: `thing-${i}`, node: "one" }));
+    const store = newThings();
+    store.replace(keyed(list), "1");
+    const next = list.map((thing, i) => i < 100 ? { ...thing, node: "two" } : thing);
+    const replacement = store.newReplacement({ objects: new Map(keyed(next)), resourceVersion: "2" }, {
+      stepObjects: 10,
+    });
+    // All are compared, and a hundred are indexed.
+    assert.equal([...replacement.prepare()].length, 50);
+    const addition = store.addIndexersSteps({ byName: ({ name }) => [name] }, { stepObjects: 10 });
+    for (let i = 0; i < 40; i++) assert.equal(addition.next().done, false);
+    for (let i = 0; i < 25; i++) store.delete(`thing-${i}`);
+    assert.equal([...addition].length, 2);
+    assert.equal(store.listIndexFuncValues("byName").length, 375);
+  });
+
+  it("adds indices beside others that come in between", () => {
+    for (let at = 0; at < 12; at++) {
+      const store = newThings();
+      store.replace(keyed(NAMES.slice(0, 10).map((name) => ({ name, node: "one" }))), "1");
+      const steps = store.addIndexersSteps({ byName: ({ name }) => [name] }, { stepObjects: 1 });
+      for (let i = 0; i < at; i++) steps.next();
+      store.addIndexers({ byLength: ({ node }) => [String(node.length)] });
+      finish(steps);
+      assert.deepEqual(Object.keys(store.getIndexers()).sort(), ["byLength", "byName", "byNode"]);
+      assert.equal(store.countByIndex("byLength", "3"), 10);
+      assert.equal(store.countByIndex("byName", NAMES[3]), 1);
+      store.update(NAMES[3], { name: NAMES[3], node: "three" });
+      assert.deepEqual([store.countByIndex("byLength", "5"), store.countByIndex("byNode", "one")], [1, 9]);
+    }
+  });
+
   it("does not put differences into content that has come in place of what they were found in", () => {
     const store = newThings();
     const list = Array.from({ length: 10 }, (_, i) => ({ name: `thing-${i}`, node: "one" }));
