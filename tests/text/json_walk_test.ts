@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { afterPlainString, afterString, afterValue } from "../../src/text/json_walk.ts";
+import { afterPlainString, afterString, afterStrings, afterValue } from "../../src/text/json_walk.ts";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { propertyOptions } from "../property.ts";
 
@@ -39,6 +39,72 @@ describe("afterValue", () => {
         `${levels} levels, one open`,
       );
     }
+  });
+});
+
+describe("afterValue, of one number or word", () => {
+  it("ends where the text ends that JSON.parse accepts, and nowhere else", () => {
+    const right = [
+      "0",
+      "-0",
+      "7",
+      "10",
+      "-10",
+      "1.5",
+      "-0.25",
+      "1e3",
+      "1E+3",
+      "1.5e-30",
+      "true",
+      "false",
+      "null",
+    ];
+    for (const text of right) {
+      JSON.parse(text);
+      for (const after of ["", ",", "]", "}", " ", "\n"]) {
+        assert.equal(afterValue(bytesOf(text + after), 0, 10), text.length, text + after);
+      }
+    }
+    const wrong = ["", "-", "+1", "01", "-01", ".5", "1.", "-.5", "1.e3", "1e", "1e+", "1E-", "-a", "e3"];
+    for (const text of [...wrong, "tru", "truE", "truth", "fals", "falsE", "nul", "nulL", "None", "x"]) {
+      assert.throws(() => JSON.parse(text));
+      assert.notEqual(afterValue(bytesOf(text), 0, 10), text.length, text);
+      assert.equal(afterValue(bytesOf(`[${text}]`), 0, 10), text === "" ? 2 : -1, text);
+    }
+  });
+});
+
+describe("afterStrings", () => {
+  it("ends an object of strings, and nothing else", () => {
+    for (const text of ["{}", "{ }", '{"a":"b"}', '{"":""}', '{ "a" : "b" , "c\\"" : "d" }']) {
+      for (const after of ["", ",", "}"]) {
+        assert.equal(afterStrings(bytesOf(text + after), 0), text.length, text);
+      }
+    }
+    const wrong = [
+      ...["", "[]", '"a"', "{", "{,}", '{"a', '{"a"', '{"a"}', '{"a":', '{"a":}', '{"a" "b"}', '{"a":"b'],
+      ...[
+        '{"a":"b"',
+        '{"a":"b",',
+        '{"a":"b",}',
+        '{"a":"b";"c":"d"}',
+        '{"a":"b" "c":"d"}',
+        '{a:"b"}',
+        '{"a":1}',
+      ],
+      ...[
+        '{"a":null}',
+        '{"a":{}}',
+        '{"a":"b","c":1}',
+        '{"a":"b",c:"d"}',
+        '{"a":b"}',
+        '{a":"b"}',
+        '["a":"b"}',
+        '{:"b"}',
+        '{"a"x"b"}',
+      ],
+    ];
+    for (const text of wrong) assert.equal(afterStrings(bytesOf(text), 0), -1, text);
   });
 });
 

@@ -218,6 +218,21 @@ describe("decodeWatch", () => {
     );
   });
 
+  it("accepts a frame of just the limit whose newline comes later", async () => {
+    const text = line(event("a"));
+    const chunks = [bytes(text.slice(0, -1)), bytes("\n"), bytes(text)];
+    const items = await itemsOf(bodyOf(chunks), { maxFrameBytes: text.length - 1 });
+    assert.deepEqual(types(items), ["ADDED", "ADDED"]);
+    const [refused] = await itemsOf(bodyOf(chunks), { maxFrameBytes: text.length - 2 });
+    assert.match(decodingError(refused), /larger than/);
+  });
+
+  it("reads no further than its line, whatever was in its buffer before", async () => {
+    const torn = `${line(event("a")).slice(0, -3)}\n`;
+    const items = await itemsOf(bodyOf([bytes(line(event("aa"))), bytes(torn)]));
+    assert.deepEqual(types(items), ["ADDED", "ERROR"]);
+  });
+
   it("ends at a frame without an end as soon as that is too long, in however small pieces it comes", async () => {
     const pieces = Array.from({ length: 30 }, () => bytes("x".repeat(10)));
     const items = await itemsOf(bodyOf(pieces), { maxFrameBytes: 100 });
