@@ -107,3 +107,37 @@ describe("IndexFuncError and other refusals of stores", () => {
     );
   });
 });
+
+describe("Store.replace with onIndexFailure", () => {
+  const node = (name: string, ...values: string[]) => pod(name, ...values);
+  const newNodes = () =>
+    newIndexer(metaNamespaceKey, {
+      value: (object: Pod) => {
+        if (object.values.includes("broken")) throw new Error("no such value");
+        return object.values;
+      },
+    });
+
+  it("stores what takes the place of a refused object, and leaves out what has none", () => {
+    const pods = newNodes();
+    pods.replace([node("a", "one"), node("b", "one")], "1");
+    const asked: string[] = [];
+    pods.replace([node("a", "broken"), node("b", "broken"), node("c", "two")], "2", (error, object) => {
+      assert.deepEqual(object, node(error.key, "broken"));
+      asked.push(error.key);
+      return error.key === "a" ? pods.getByKey("a") : undefined;
+    });
+    assert.deepEqual(asked, ["a", "b"]);
+    assert.deepEqual(pods.listKeys().sort(), ["a", "c"]);
+    assert.deepEqual(pods.getByKey("a"), node("a", "one"));
+    assert.deepEqual(pods.indexKeys("value", "one"), ["a"]);
+  });
+
+  it("is asked for nothing where it is absent: the call throws, and changes nothing", () => {
+    const pods = newNodes();
+    pods.replace([node("a", "one")], "1");
+    assert.throws(() => pods.replace([node("a", "broken"), node("c", "two")], "2"), IndexFuncError);
+    assert.deepEqual(pods.list(), [node("a", "one")]);
+    assert.equal(pods.lastStoreSyncResourceVersion(), "1");
+  });
+});
