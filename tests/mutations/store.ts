@@ -27,7 +27,7 @@ export const STORE_FAULTS: readonly SuiteMutation[] = [
   {
     name: "store: a refused value stays though nothing takes its place",
     file: "src/store/long_writes.ts",
-    find: "      else if (content.entries.has(key)) removed.push(key);\n",
+    find: "      else removed.push(key);\n",
     replace: "",
     test: "tests/store/replace_test.ts",
   },
@@ -275,7 +275,7 @@ export const STORE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/store/index_bucket_test.ts",
   },
   {
-    name: "store: a walk over a bucket has what has gone",
+    name: "store: a walk over a bucket has what was deleted",
     file: "src/store/index_bucket.ts",
     find: "if (bucket!.isCurrent(list) || bucket!.has(entry)) return",
     replace: "return",
@@ -324,7 +324,7 @@ export const STORE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/store/replace_in_steps_test.ts",
   },
   {
-    name: "store: what takes the place of a refused object is not stored",
+    name: "store: what takes the place of a quarantined object is not stored",
     file: "src/store/cache.ts",
     find: "return instead === undefined ? undefined : this.holding.hold(instead, error.key);",
     replace: "return undefined;",

@@ -43,7 +43,7 @@ describe("IndexBucket", () => {
 });
 
 describe("BucketIterator", () => {
-  it("walks what the bucket had, but for what has gone, and ends where it is left", () => {
+  it("walks what the bucket had, but for what was deleted, and ends where it is left", () => {
     const entries = Array.from({ length: 40 }, (_, i) => ({ key: `${i}`, object: i, places: [] }));
     for (const size of [3, 40]) {
       const bucket = new IndexBucket<number>("v");
@@ -118,7 +118,7 @@ describe("Store.replace with onIndexFailure", () => {
       },
     });
 
-  it("stores what takes the place of a refused object, and leaves out what has none", () => {
+  it("stores what takes the place of a quarantined object, and leaves out what has none", () => {
     const pods = newNodes();
     pods.replace([node("a", "one"), node("b", "one")], "1");
     const asked: string[] = [];
@@ -133,7 +133,7 @@ describe("Store.replace with onIndexFailure", () => {
     assert.deepEqual(pods.indexKeys("value", "one"), ["a"]);
   });
 
-  it("is asked for nothing where it is absent: the call throws, and changes nothing", () => {
+  it("need not be there: then the call throws, and changes nothing", () => {
     const pods = newNodes();
     pods.replace([node("a", "one")], "1");
     assert.throws(() => pods.replace([node("a", "broken"), node("c", "two")], "2"), IndexFuncError);

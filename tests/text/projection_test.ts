@@ -241,6 +241,38 @@ describe("Projection", () => {
     }
   });
 
+  it("cuts the object of every event that has one, wherever the object is in it", () => {
+    const projection = new Projection({ drop: ["spec"] });
+    const { spec: _, ...rest } = POD;
+    for (const type of ["ADDED", "MODIFIED", "DELETED"]) {
+      for (const frame of [{ type, object: POD }, { object: POD, type }, { type, more: [1], object: POD }]) {
+        const event = parseEvent(JSON.stringify(frame), projection) as { readonly object: unknown };
+        assert.deepEqual(event.object, rest, JSON.stringify(frame).slice(0, 40));
+      }
+    }
+  });
+
+  it("accepts no text that has more behind an object", () => {
+    const projection = new Projection({ drop: ["spec"] });
+    for (
+      const text of [
+        '{"metadata":{}}',
+        '{"metadata":{},"\\u0061":1}',
+        '{"metadata":{},"a":1,"a":2}',
+        "[1]",
+        "1",
+      ]
+    ) {
+      for (const more of ["x", "}", ",", " {}", "1"]) {
+        if (text === "1" && more === "1") continue; // that is another number
+        for (const reader of [parser, texts]) {
+          const items = reader.items(() => undefined, projection);
+          assert.throws(() => items.readItem(text + more), SyntaxError, text + more);
+        }
+      }
+    }
+  });
+
   it("refuses paths that cannot be read", () => {
     for (const path of ["", ".a", "a.", "a..b", "[]", "a[]", "a[].", "a[0].b", 'a["b]', "a b", "a.[]"]) {
       assert.throws(() => new Projection({ drop: [path] }), /Cannot read the path/, path);
