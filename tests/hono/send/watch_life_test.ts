@@ -3,6 +3,9 @@ import { describe, it } from "node:test";
 import { silentLogger, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
 import type { ReadApiOptions, UserInfo } from "@listwatch/cache/hono";
+import type { Permission } from "../../../src/hono/request/gate.ts";
+import { WatchLife } from "../../../src/hono/send/watch_life.ts";
+import type { Status } from "../../../src/meta/status.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
@@ -284,5 +287,135 @@ describe("ReadApi.drain", () => {
     const list = await api.request("/api/v1/pods");
     assert.equal((await list.json()).items.length, 2);
     assert.equal(clock.pendingTimers, 0);
+  });
+});
+
+describe("WatchLife, by itself,", () => {
+  interface Given {
+    readonly limitMs?: number;
+    readonly recheckMs?: number;
+    readonly user?: UserInfo;
+    readonly wantsHeartbeat?: boolean;
+    readonly renew?: Permission["renew"];
+    readonly onHeartbeat?: (life: WatchLife) => void;
+  }
+
+  /** A watch, and what its life demands of it, with the time. */
+  function lives(given: Given = {}) {
+    const clock = new FakeClock(START_MS);
+    const events: string[] = [];
+    const note = (what: string) => void events.push(`${what} ${clock.now() - START_MS}`);
+    const watch = {
+      wantsHeartbeat: given.wantsHeartbeat ?? false,
+      heartbeat: () => {
+        note("heartbeat");
+        given.onHeartbeat?.(life);
+      },
+      end: () => note("end"),
+      stop: () => note("stop"),
+    };
+    let asked = 0;
+    const permission: Permission = {
+      user: given.user,
+      renew: () => {
+        asked++;
+        return given.renew?.() ?? Promise.resolve(permission);
+      },
+    };
+    const life = new WatchLife(watch, {
+      clock,
+      permission,
+      limitMs: given.limitMs ?? Infinity,
+      recheckMs: given.recheckMs ?? Infinity,
+    });
+    return { clock, events, life, asked: () => asked };
+  }
+
+  it("has a heartbeat at once where it has at most three seconds and wants one, and none otherwise", async () => {
+    for (
+      const [limitMs, wantsHeartbeat, expected] of [
+        [3_000, true, ["heartbeat 0", "end 3000"]],
+        [3_001, true, ["end 3001"]],
+        [3_000, false, ["end 3000"]],
+      ] as const
+    ) {
+      const { clock, events } = lives({ limitMs, wantsHeartbeat });
+      await clock.advance(0);
+      await clock.advance(5_000);
+      assert.deepEqual(events, expected);
+      assert.equal(clock.pendingTimers, 0);
+    }
+  });
+
+  it("sets no timer once the watch has ended at its heartbeat", async () => {
+    const { clock, events } = lives({
+      limitMs: 1_000,
+      wantsHeartbeat: true,
+      onHeartbeat: (life) => life.close(),
+    });
+    await clock.advance(0);
+    assert.deepEqual([events, clock.pendingTimers], [["heartbeat 0"], 0]);
+  });
+
+  it("sets no timer, and keeps no request, where nothing ends it", async () => {
+    const { clock, life } = lives({ user: { name: "jane" } });
+    assert.deepEqual([clock.pendingTimers, life.user, life.expiresAtMs], [0, { name: "jane" }, Infinity]);
+    await clock.advance(1e9);
+  });
+
+  it("looks for a successor ten seconds before the credential ends, or after half of what is left", async () => {
+    for (const [lastsMs, atMs] of [[60_000, 50_000], [20_000, 10_000], [8_000, 4_000]] as const) {
+      const user = { name: "jane", expiresAtMs: START_MS + lastsMs };
+      const { clock, events, asked } = lives({ user });
+      await clock.advance(atMs - 1);
+      assert.equal(asked(), 0);
+      await clock.advance(1);
+      assert.equal(asked(), 1);
+      await clock.advance(lastsMs - atMs - 1);
+      assert.deepEqual(events, []);
+      await clock.advance(1);
+      // The same credential is not looked for again once it is in its last ten seconds.
+      assert.deepEqual([events, asked()], [[`stop ${lastsMs}`], 1]);
+      assert.equal(clock.pendingTimers, 0);
+    }
+  });
+
+  it("looks again where the hooks gave the same credential long before its end", async () => {
+    const user = { name: "jane", expiresAtMs: START_MS + 100_000 };
+    const { clock, asked } = lives({ user, recheckMs: 30_000 });
+    for (const [atMs, count] of [[30_000, 1], [60_000, 2], [90_000, 3], [99_999, 3]] as const) {
+      await clock.advance(START_MS + atMs - clock.now());
+      assert.equal(asked(), count, String(atMs));
+    }
+  });
+
+  it("belongs to one user, and to the successor of a credential from then on", async () => {
+    const successor = { name: "jane", expiresAtMs: START_MS + 500_000 };
+    const answers: (Permission | Status)[] = [];
+    const renew = () => Promise.resolve(answers.shift()!);
+    answers.push({ user: successor, renew }, newStatus(429, "TooManyRequests", "busy"), {
+      user: { ...successor, name: "joe" },
+      renew,
+    });
+    const { clock, events, life, asked } = lives({ user: { name: "jane" }, recheckMs: 60_000, renew });
+    await clock.advance(60_000);
+    assert.equal(life.user, successor);
+    assert.equal(life.expiresAtMs, START_MS + 500_000);
+    await clock.advance(60_000);
+    assert.deepEqual([asked(), events], [2, []]);
+    await clock.advance(4_999);
+    assert.equal(asked(), 2);
+    await clock.advance(1);
+    assert.deepEqual([asked(), events], [3, ["stop 125000"]]);
+  });
+
+  it("ends with no user where it had one, and with one where it had none", async () => {
+    for (const [before, after] of [["jane", undefined], [undefined, "jane"]] as const) {
+      const of = (name: string | undefined) => name === undefined ? {} : { user: { name } };
+      const renew = () => Promise.resolve({ user: undefined, ...of(after), renew } as Permission);
+      const { clock, events } = lives({ ...of(before), recheckMs: 1_000, renew });
+      await clock.advance(1_000);
+      assert.deepEqual(events, ["stop 1000"]);
+    }
   });
 });
