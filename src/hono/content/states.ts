@@ -293,8 +293,8 @@ export function withChanges<V>(
   for (let i = 0; i < Math.max(1, blocks.length); i++) {
     const block = blocks[i] ?? { keys: [], values: [] };
     const keys = byBlock.get(i);
-    if (keys === undefined) result.push(block);
-    else add(result, changedBlock(block, keys, valueOf));
+    if (keys !== undefined) add(result, changedBlock(block, keys, valueOf));
+    else if (i < blocks.length) result.push(block);
   }
   return joined(result);
 }

@@ -63,6 +63,12 @@ describe("withChanges", () => {
     }
   });
 
+  it("has no block where nothing was, and nothing came", () => {
+    const nothing = blocksOf<string>([], () => undefined);
+    assert.deepEqual(withChanges(nothing, [], () => undefined), nothing);
+    assert.deepEqual(withChanges(nothing, ["a"], () => undefined), nothing);
+  });
+
   it("has few blocks after most values went", () => {
     const keys = Array.from({ length: 100_000 }, (_, i) => String(i).padStart(6, "0"));
     const before = blocksOf(keys, (key) => key);

@@ -538,15 +538,13 @@ export class TreeReader {
         this.#position = Math.max(this.#position, through);
         return;
       }
-      // Another list has cut it short.
-      const longer = sent.gaps.find((gap) =>
-        gap.from >= from && gap.from <= through && gap.through > through
-      );
+      // Another list has cut it short, or it was that one from the start.
+      const longer = sent.gaps.find((gap) => gap.from <= through && gap.through > through);
       if (longer === undefined) {
         this.#leap = undefined;
         return this.#wrong(sent, `after a list that took the place of events, before ${version}: ${found}`);
       }
-      this.#leap = { from, through: longer.through };
+      this.#leap = { from: Math.min(from, longer.from), through: longer.through };
       if (version <= longer.through) return;
     }
   }
