@@ -22,6 +22,8 @@ class Candidate {
   readonly #stop = new CountingSignal();
   /** The warnings that it has logged. */
   readonly warnings: string[] = [];
+  /** The other lines that it has logged. */
+  readonly news: string[] = [];
   leadership: Leadership | undefined;
   readonly ended: Promise<void>;
 
@@ -38,7 +40,12 @@ class Candidate {
       identity: computer.name,
       clock: computer,
       random: computer.random,
-      logger: { debug() {}, info() {}, warn: (line) => void this.warnings.push(line), error() {} },
+      logger: {
+        debug() {},
+        info: (line) => void this.news.push(line),
+        warn: (line) => void this.warnings.push(line),
+        error() {},
+      },
     });
     this.ended = this.#run();
   }
@@ -373,6 +380,19 @@ describe("LeaderElector.acquire", () => {
     }
   });
 
+  it("says who holds the lease, once each time that it is another process", async () => {
+    await using election = newElection();
+    const { clock, server, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    const b = election.add("b");
+    await clock.advance(20_000);
+    server.patch(LEASES, "default/controller", { spec: { holderIdentity: "x" } });
+    await clock.advance(8_000);
+    assert.deepEqual(a.news, ["leads by the lease controller as a"]);
+    assert.deepEqual(b.news, ["the lease controller is held by a", "the lease controller is held by x"]);
+  });
+
   it("leaves nothing at its signal, however long it waits", async () => {
     await using election = newElection();
     const { clock, until, leaders } = election;
@@ -389,11 +409,35 @@ describe("LeaderElector.acquire", () => {
     await using election = newElection();
     const { server, clock, until, leaders } = election;
     const restore = server.intercept(answerStatus(403), { match: ({ path }) => path.includes("leases") });
-    election.add("a");
+    const a = election.add("a");
     await clock.advance(30_000);
     assert.deepEqual(leaders(), []);
+    assert.ok(a.warnings.length >= 7, `${a.warnings.length}`);
+    for (const line of a.warnings) {
+      assert.match(line, /^Cannot take or renew the lease controller: Cannot get/);
+    }
     restore();
     await until(() => leaders().length === 1, 5_000);
+  });
+
+  it("makes no lease where it could not be read whether there is one", async () => {
+    await using election = newElection();
+    const { server, clock } = election;
+    server.intercept(answerStatus(500), { match: ({ method }) => method === "GET" });
+    election.add("a");
+    await clock.advance(5_000);
+    assert.deepEqual(server.requests.filter(({ method }) => method !== "GET"), []);
+  });
+
+  it("takes a lease that has no more than a name", async () => {
+    await using election = newElection();
+    const { server, until, leaders } = election;
+    server.create(LEASES, { metadata: { name: "controller", namespace: "default" } });
+    election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    const { spec } = server.get<Lease>(LEASES, "default/controller")!;
+    assert.deepEqual([spec?.holderIdentity, spec?.leaseTransitions], ["a", 1]);
+    assert.equal(spec?.acquireTime, spec?.renewTime);
   });
 });
 
@@ -520,9 +564,12 @@ describe("Leadership.release", () => {
       random: () => 0.5,
       logger: silentLogger,
     });
+    let timers = 0;
     const acquired = elector.acquire(new AbortController().signal);
+    void acquired.then(() => timers = clock.pendingTimers);
     await clock.advance(100);
     const leadership = await acquired;
+    assert.equal(timers, 2, "of the deadline and the next renewal; none of the watch");
     await clock.advance(2_000);
     assert.equal(elector.isLeading, true);
     const [{ lease, answer }] = renewals;

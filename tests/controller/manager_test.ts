@@ -1,7 +1,15 @@
-import { type Cluster, type KubernetesObject, newCluster, silentLogger, StatusError } from "@listwatch/cache";
+import {
+  type Cluster,
+  type KubernetesObject,
+  NamespaceSet,
+  newCluster,
+  silentLogger,
+  StatusError,
+} from "@listwatch/cache";
 import {
   type ControllerDefinition,
   defineController,
+  indexed,
   Manager,
   type ManagerMetrics,
   type ManagerOptions,
@@ -155,6 +163,50 @@ describe("Manager: its options", () => {
       assert.notEqual(rig.server.get(LEASES, `${namespace ?? "default"}/widgets`), undefined);
       assert.ok(rig.lines.some((line) => line.startsWith("info leads by the lease widgets as widgets_")));
     }
+  });
+});
+
+describe("Manager.caches", () => {
+  it("are one for each resource, selection, set of namespaces and cluster, however many controllers read it", () => {
+    const [cluster, other] = ["a", "b"].map((host) => newCluster({ server: `http://${host}` }));
+    const [one, two] = [new NamespaceSet(["shop"]), new NamespaceSet(["shop"])];
+    const sources = [
+      cluster.resource(WIDGETS),
+      cluster.resource(WIDGETS, { labelSelector: "a=b" }),
+      cluster.resource(WIDGETS, { namespace: "shop" }),
+      cluster.resource(WIDGETS, { namespaces: one }),
+      cluster.resource(WIDGETS, { namespaces: two }),
+      other.resource(WIDGETS),
+      cluster.resource("v1/configmaps"),
+    ];
+    const controllers = [...sources, ...sources].map((resource, at) =>
+      defineController({ name: `c${at}`, for: resource, reconcile: () => {} })
+    );
+    const manager = new Manager(cluster, { controllers, logger: silentLogger });
+    assert.equal(manager.caches.length, sources.length);
+    // Those of named clusters are of each of them, whatever cluster the sources are of.
+    const own = cluster.resource(WIDGETS);
+    const same = [own, other.resource(WIDGETS)].map((resource, at) =>
+      defineController({ name: `c${at}`, for: resource, reconcile: () => {} })
+    );
+    const ofEach = new Manager(cluster, { controllers: same, clusters: { a: cluster, b: other } });
+    assert.deepEqual(ofEach.caches.map(({ name }) => name), [
+      "a: example.com/v1/widgets",
+      "b: example.com/v1/widgets",
+    ]);
+    assert.deepEqual(ofEach.caches.map(({ client }) => client.cluster === cluster), [true, false]);
+  });
+
+  it("refuse two functions under one name of an index", () => {
+    const cluster = newCluster({ server: "http://a" });
+    const controllers = ["one", "other"].map((name) =>
+      defineController({
+        name,
+        for: indexed(cluster.resource<KubernetesObject>(WIDGETS), { byName: () => [name] }),
+        reconcile: () => {},
+      })
+    );
+    assert.throws(() => new Manager(cluster, { controllers }), /Cannot index .* by "byName"/);
   });
 });
 
