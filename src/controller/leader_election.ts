@@ -283,9 +283,7 @@ export class LeaderElector {
   }
 
   #observe(lease: Lease): void {
-    if (this.#observed !== undefined && isSameJson(this.#observed.lease.spec, lease.spec)) {
-      this.#observed = { lease, at: this.#observed.at };
-    } else {
+    if (this.#observed === undefined || !isSameJson(this.#observed.lease.spec, lease.spec)) {
       this.#observed = { lease, at: momentOf(this.#clock) };
     }
   }
@@ -305,14 +303,14 @@ export class LeaderElector {
     return {
       signal: lost.signal,
       check: () => {
-        if (!lost.signal.aborted && !this.isLeading) lose(this.#notRenewed());
+        if (!this.isLeading) lose(this.#notRenewed());
         lost.signal.throwIfAborted();
       },
       release: async () => {
-        const wasLeading = this.isLeading && !lost.signal.aborted;
+        const isLost = lost.signal.aborted;
         lose("it was released");
         await ended;
-        if (wasLeading && this.#options.releaseOnStop) await this.#release();
+        if (!isLost && this.#options.releaseOnStop) await this.#release();
         this.#renewed = undefined;
       },
     };
@@ -331,7 +329,7 @@ export class LeaderElector {
       timer = this.#clock.setTimeout(() => {
         if (!this.isLeading) lose(this.#notRenewed());
         else watchDeadline();
-      }, Math.max(0, leftMs));
+      }, leftMs);
     };
     watchDeadline();
     onAbort(signal, () => this.#clock.clearTimeout(timer));

@@ -429,6 +429,15 @@ describe("LeaderElector.acquire", () => {
     assert.deepEqual(server.requests.filter(({ method }) => method !== "GET"), []);
   });
 
+  it("takes a lease at once whose holder has written no duration", async () => {
+    await using election = newElection();
+    const { server, until, leaders } = election;
+    const spec = { holderIdentity: "x" };
+    server.create(LEASES, { metadata: { name: "controller", namespace: "default" }, spec });
+    election.add("a");
+    await until(() => leaders().length === 1, 100);
+  });
+
   it("takes a lease that has no more than a name", async () => {
     await using election = newElection();
     const { server, until, leaders } = election;
@@ -516,6 +525,27 @@ describe("Leadership.check", () => {
   });
 });
 
+describe("Leadership.signal", () => {
+  for (const leadsMs of [100, 25_100]) {
+    it(`is aborted ten seconds after the last renewal, though the next one hangs, after ${leadsMs} ms`, async () => {
+      await using election = newElection();
+      const { clock, server, until, leaders } = election;
+      const a = election.add("a");
+      await until(() => leaders().length === 1, 1_000);
+      const sent: number[] = [clock.now()];
+      const isWrite = ({ method }: { readonly method: string }) => method === "PUT";
+      server.intercept((request, next) => (sent.push(clock.now()), next(request)), { match: isWrite });
+      await clock.advance(leadsMs);
+      const [lastMs] = sent.slice(-1);
+      server.intercept(() => new Promise<Response>(() => {}), { match: isWrite });
+      let lostMs = 0;
+      a.leadership!.signal.addEventListener("abort", () => lostMs = clock.now());
+      await clock.advance(20_000);
+      assert.ok(Math.abs(lostMs - lastMs - 10_000) <= 50, `${lostMs - lastMs} ms`);
+    });
+  }
+});
+
 describe("Leadership.release", () => {
   it("leaves no timer", async () => {
     await using election = newElection();
@@ -578,6 +608,33 @@ describe("Leadership.release", () => {
     await clock.advance(0);
     assert.equal(elector.isLeading, false);
   });
+
+  for (const how of ["was not renewed in time", "is held by another process"]) {
+    it(`sends nothing for a lease that ${how}`, async () => {
+      await using election = newElection();
+      const { clock, server, until, leaders } = election;
+      const a = election.add("a");
+      await until(() => leaders().length === 1, 1_000);
+      if (how === "is held by another process") {
+        server.patch(LEASES, "default/controller", {
+          spec: { holderIdentity: "x", leaseDurationSeconds: 60 },
+        });
+      } else server.intercept(answerStatus(503), { match: ({ method }) => method === "PUT" });
+      let why = "";
+      a.leadership!.signal.addEventListener("abort", () => {
+        why = String(a.leadership!.signal.reason);
+        server.clearRequests();
+      });
+      await clock.advance(12_000);
+      assert.match(
+        why,
+        how === "is held by another process" ? /: it is held by x;/ : /: it was not renewed for/,
+      );
+      await a.ended;
+      assert.deepEqual(server.requests, []);
+      assert.throws(() => a.leadership!.check(), { code: "LeadershipLost" });
+    });
+  }
 
   it("leaves a lease to the process that has taken it meanwhile", async () => {
     await using election = newElection();
