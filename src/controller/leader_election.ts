@@ -334,7 +334,7 @@ export class LeaderElector {
     watchDeadline();
     onAbort(signal, () => this.#clock.clearTimeout(timer));
     while (await sleepUnlessAborted(retryMs, { clock: this.#clock, signal })) {
-      if (await this.#tryOnce(signal)) continue;
+      await this.#tryOnce(signal);
       if (this.#observed !== undefined && this.holder !== this.identity) {
         return lose(`it is held by ${this.holder || "no process"}`);
       }

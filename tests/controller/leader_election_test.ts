@@ -483,6 +483,23 @@ describe("Leadership.check", () => {
     assert.deepEqual(leaders(), ["b"]);
   });
 
+  it("sends one renewal at a time, however slow the server is", async () => {
+    await using election = newElection();
+    const { clock, server, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    const codes: number[] = [];
+    server.intercept(async (request, next) => {
+      const response = await next(request);
+      codes.push(response.status);
+      return response;
+    }, { match: ({ method }) => method === "PUT" });
+    a.computer.answerDelayMs = 3_000;
+    await clock.advance(30_000);
+    assert.deepEqual(leaders(), ["a"]);
+    assert.deepEqual(codes, Array(6).fill(200));
+  });
+
   it("allows writes while others write to the Lease and leave its holder", async () => {
     await using election = newElection();
     const { clock, server, until, leaders } = election;
@@ -609,7 +626,41 @@ describe("Leadership.release", () => {
     assert.equal(elector.isLeading, false);
   });
 
-  for (const how of ["was not renewed in time", "is held by another process"]) {
+  it("gives the lease back as client-go does", async () => {
+    await using election = newElection();
+    const { clock, server, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    await clock.advance(5_000);
+    a.stop();
+    await clock.advance(100);
+    const { spec } = server.get<Lease>(LEASES, "default/controller")!;
+    const { renewTime } = spec!;
+    assert.deepEqual(spec, {
+      holderIdentity: "",
+      leaseDurationSeconds: 1,
+      renewTime,
+      acquireTime: renewTime,
+      leaseTransitions: 0,
+    });
+    assert.deepEqual(a.warnings, []);
+  });
+
+  it("says that the lease could not be given back, and ends", async () => {
+    await using election = newElection();
+    const { clock, server, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    server.intercept(answerStatus(500), { match: ({ method }) => method === "PUT" });
+    a.stop();
+    await clock.advance(100);
+    await a.ended;
+    assert.equal(a.warnings.length, 1);
+    assert.match(a.warnings[0], /^Cannot release the lease controller: Cannot replace/);
+  });
+
+  const losses = ["was not renewed in time", "is held by another process", "is held by no process"];
+  for (const how of losses) {
     it(`sends nothing for a lease that ${how}`, async () => {
       await using election = newElection();
       const { clock, server, until, leaders } = election;
