@@ -132,7 +132,7 @@ export class CachedResource {
     try {
       return this.#description = await abortable(described, signal);
     } catch (error) {
-      if (!signal.aborted && this.#described === described) this.#described = undefined;
+      if (!signal.aborted) this.#described = undefined;
       throw error;
     }
   }

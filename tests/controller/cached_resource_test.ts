@@ -12,17 +12,18 @@ interface Options {
   readonly namespace?: string;
   readonly namespaces?: NamespaceSet;
   readonly cluster?: string;
+  readonly metadataOnly?: boolean;
   readonly fetch?: (server: InMemoryApiServer) => FetchFunction;
 }
 
 /** The cache of a resource of an empty server, which does not run yet. */
 function newCache(
-  { namespace, namespaces, cluster = "", fetch }: Options = {},
+  { namespace, namespaces, cluster = "", metadataOnly = false, fetch }: Options = {},
   of: typeof MAPS | "v1/nodes" = MAPS,
 ) {
   const clock = new FakeClock();
   const server = new InMemoryApiServer({ clock });
-  const where = namespaces ? { namespaces } : namespace ? { namespace } : {};
+  const where = { metadataOnly, ...(namespaces ? { namespaces } : namespace ? { namespace } : {}) };
   const from = newCluster({
     server: "http://in-memory",
     fetch: fetch?.(server) ?? server.fetch,
@@ -154,6 +155,16 @@ describe("CachedResource.description", () => {
     });
   });
 
+  it("is requested where the cache has metadata only, whose kind is not the objects' own", async () => {
+    const { cache, map, run, never, asked } = newCache({ metadataOnly: true });
+    map("m");
+    await run(async () => {
+      asked();
+      assert.equal((await cache.description(never)).kind, "ConfigMap");
+      assert.deepEqual(asked(), ["0 /api/v1"]);
+    });
+  });
+
   it("is requested again after a failure", async () => {
     const { cache, run, never, asked, server } = newCache();
     await run(async () => {
@@ -163,6 +174,16 @@ describe("CachedResource.description", () => {
       assert.equal((await cache.description(never)).kind, "ConfigMap");
       assert.equal((await cache.description(never)).kind, "ConfigMap");
     });
+  });
+});
+
+describe("CachedResource.covers", () => {
+  it("is true for the namespaces that the cache has", () => {
+    const asked = ["a", "b", "c", ""];
+    const of = (options: Options) => asked.filter((namespace) => newCache(options).cache.covers(namespace));
+    assert.deepEqual(of({}), asked);
+    assert.deepEqual(of({ namespace: "a" }), ["a"]);
+    assert.deepEqual(of({ namespaces: new NamespaceSet(["a", "b"]) }), ["a", "b"]);
   });
 });
 

@@ -76,7 +76,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: a discovery that has failed is never made again",
     file: "src/controller/cached_resource.ts",
-    find: "if (!signal.aborted && this.#described === described) this.#described = undefined;",
+    find: "if (!signal.aborted) this.#described = undefined;",
     replace: "",
     test: "tests/controller/timeouts_test.ts",
   },
@@ -329,8 +329,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: a discovery is made again as one of its readers gives up",
     file: "src/controller/cached_resource.ts",
-    find: "if (!signal.aborted && this.#described === described)",
-    replace: "if (this.#described === described)",
+    find: "if (!signal.aborted) this.#described = undefined;",
+    replace: "this.#described = undefined;",
     test: "tests/controller/timeouts_test.ts",
   },
   {
