@@ -270,10 +270,8 @@ export class CachedResource {
     const { informer, informer: { sources } } = this;
     if (sources === undefined) {
       if (namespace !== "" && !this.covers(namespace)) return [];
-      const hasReached = (version: string) => {
-        const reached = informer.indexer.lastStoreSyncResourceVersion();
-        return reached !== "" && compareResourceVersions(reached, version) >= 0;
-      };
+      const hasReached = (version: string) =>
+        compareResourceVersions(informer.indexer.lastStoreSyncResourceVersion(), version) >= 0;
       return [{ informer, hasReached }];
     }
     return sources.filter(({ name }) => namespace === "" || name === namespace)
@@ -314,7 +312,7 @@ export class OwnWrites {
   readonly #readThrough = new Set<CachedResource>();
 
   get isEmpty(): boolean {
-    return this.#written.size === 0 && this.#readThrough.size === 0;
+    return this.#written.size === 0;
   }
 
   /** A write to this namespace, or to any if it is empty, returned this version. */

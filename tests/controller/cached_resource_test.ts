@@ -1,6 +1,12 @@
 import { type KubernetesObject, NamespaceSet, newCluster, silentLogger } from "@listwatch/cache";
 import type { FetchFunction } from "@listwatch/cache/client";
-import { answerStatus, delayRequest, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import {
+  answerStatus,
+  delayRequest,
+  FakeClock,
+  InMemoryApiServer,
+  type RecordedRequest,
+} from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { CachedResource, OWNER_INDEX, type Written } from "../../src/controller/cached_resource.ts";
@@ -291,6 +297,51 @@ describe("CachedResource.caughtUp", () => {
       const [present, compared, watched] = asked();
       assert.deepEqual([present, compared], ["0 api/v1/configmaps 1", "20 api/v1/configmaps 500"]);
       assert.equal(watched, "20 api/v1/configmaps watch");
+    });
+  });
+
+  it("has another short watch where one ends without a bookmark", async () => {
+    const { cache, run, never, asked, clock, server, map } = newCache();
+    for (let i = 0; i < 501; i++) map(`m${i}`);
+    await run(async () => {
+      server.create("v1/services", { metadata: { name: "other", namespace: "shop" } });
+      const match = ({ query }: RecordedRequest) => query.timeoutSeconds === "3";
+      server.intercept(() => new Response(""), { match, times: 1 });
+      asked();
+      let isOver = false;
+      void cache.caughtUp(clock.monotonicNow(), never).then(() => isOver = true);
+      await clock.advance(4_000);
+      assert.equal(isOver, true);
+      assert.deepEqual(
+        asked(),
+        ["0 1", "20 500", "20 watch", "60 500", "60 watch"].map((line) => {
+          const [ms, what] = line.split(" ");
+          return `${ms} api/v1/configmaps ${what}`;
+        }),
+      );
+    });
+  });
+
+  it("waits for the changes that come on a short watch", async () => {
+    let watches!: SlowWatches;
+    const fetch = (server: InMemoryApiServer): FetchFunction => {
+      watches = new SlowWatches(server, () => true);
+      return (url, init) => (url.includes("timeoutSeconds=3&") ? server : watches).fetch(url, init);
+    };
+    const { cache, run, never, clock, server, map } = newCache({ fetch });
+    for (let i = 0; i < 501; i++) map(`m${i}`);
+    await run(async () => {
+      watches.hold();
+      map("late");
+      server.create("v1/services", { metadata: { name: "other", namespace: "shop" } });
+      let isOver = false;
+      void cache.caughtUp(clock.monotonicNow(), never).then(() => isOver = true);
+      await clock.advance(5_000);
+      assert.equal(isOver, false);
+      watches.release();
+      await clock.advance(100);
+      assert.equal(isOver, true);
+      assert.notEqual(cache.informer.indexer.getByKey("shop/late"), undefined);
     });
   });
 

@@ -52,6 +52,36 @@ describe("OwnWrites", () => {
     assert.deepEqual([...asked.at(-1)!.versions], [["", "50"]]); // the server's: 11 may never come
   });
 
+  it("are not waited for any more where the server is behind them, as after a restore from a backup", async () => {
+    const { resource, asked } = cache();
+    const writes = new OwnWrites();
+    writes.wrote(resource, "100", "x");
+    await writes.settle({ timeoutMs: 1, signal: never });
+    writes.ended();
+    assert.equal(writes.isInCaches(), false);
+    assert.deepEqual([...asked.at(-1)!.versions], [["", "50"]]);
+  });
+
+  it("cause a question where the answer has no version that can be compared", () => {
+    const { resource, asked } = cache();
+    const writes = new OwnWrites();
+    writes.wrote(resource, "of-another-kind");
+    assert.deepEqual([writes.isEmpty, writes.isInCaches()], [false, false]);
+    assert.deepEqual([asked[0].unseen, asked[0].answered, asked[0].versions.size], [1, 0, 0]);
+  });
+
+  it("are forgotten once the cache has them", async () => {
+    const resource = {
+      has: () => true,
+      waitFor: () => Promise.resolve(true),
+    } as unknown as CachedResource;
+    const writes = new OwnWrites();
+    writes.wrote(resource, "10");
+    assert.equal(writes.isEmpty, false);
+    await writes.settle({ timeoutMs: 1, signal: never });
+    assert.equal(writes.isEmpty, true);
+  });
+
   describe("that come while one waits", () => {
     /** A cache that has reached a version, and whose waits and questions end as the test says. */
     const slowCache = () => {

@@ -532,4 +532,18 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     replace: 'return (await one.metadata().list({ limit: 1 }, { signal })).metadata.resourceVersion ?? "";',
     test: "tests/controller/cached_resource_test.ts",
   },
+  {
+    name: "controller: a cache is confirmed without the changes of a short watch",
+    file: "src/controller/cached_resource.ts",
+    find: "const after = changes.lastChange || from;",
+    replace: "const after = from;",
+    test: "tests/controller/cached_resource_test.ts",
+  },
+  {
+    name: "controller: a version is waited for that never comes after a restore from a backup",
+    file: "src/controller/cached_resource.ts",
+    find: "if (written.versions.get(namespace) === up) written.versions.delete(namespace);",
+    replace: "",
+    test: "tests/controller/waits_for_writes_test.ts",
+  },
 ];
