@@ -70,7 +70,7 @@ describe("OwnWrites", () => {
     assert.deepEqual([asked[0].unseen, asked[0].answered, asked[0].versions.size], [1, 0, 0]);
   });
 
-  it("are forgotten once the cache has them", async () => {
+  it("are dropped once the cache has them", async () => {
     const resource = {
       has: () => true,
       waitFor: () => Promise.resolve(true),

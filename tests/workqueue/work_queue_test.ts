@@ -405,3 +405,19 @@ describe("WorkQueue metrics", () => {
     assert.deepEqual([log, clock.pendingTimers], [[], 0]);
   });
 });
+
+describe("WorkQueueOptions.name", () => {
+  it("makes no metrics without a provider, and a provider none without a name", async () => {
+    const names: string[] = [];
+    const metricsProvider = { queueMetrics: (name: string) => (names.push(name), undefined as never) };
+    for (const options of [{ name: "q" }, { metricsProvider }, { name: "", metricsProvider }]) {
+      const queue = new WorkQueue<string>(options);
+      queue.add("a");
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      assert.equal(await take(queue), "a");
+      queue.done("a");
+      queue.shutDown();
+    }
+    assert.deepEqual(names, []);
+  });
+});
