@@ -735,4 +735,33 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: 'if (name === undefined) this.#groups.set("", group);',
     test: "tests/hono/send/watch_groups_test.ts",
   },
+  {
+    name: "entry views: deletes of a relist show the version of the relist",
+    file: "src/hono/send/watch_groups.ts",
+    find: "isLate ? position : gapAfter ?? position",
+    replace: "position",
+    test: "tests/hono/send/watch_groups_test.ts",
+  },
+  {
+    name: "entry views: deletes without a place show one",
+    file: "src/hono/send/watch_groups.ts",
+    find: "const isOld = isDelete && entry.isPlaced &&",
+    replace: "const isOld = isDelete &&",
+    test: "tests/hono/send/watch_groups_test.ts",
+  },
+  {
+    name: "entry views: views that share nothing share their events",
+    file: "src/hono/send/watch_groups.ts",
+    find:
+      "    if (view.sharedAs === undefined) return encodeUtf8(this.#text(entry, change, view, showsPosition));\n",
+    replace: "",
+    test: "tests/hono/send/watch_groups_test.ts",
+  },
+  {
+    name: "entry views: what was made of an entry is counted for ever",
+    file: "src/hono/send/watch_groups.ts",
+    find: "    this.#keptBytes -= entry.views?.bytes ?? 0;\n",
+    replace: "",
+    test: "tests/hono/send/watch_groups_test.ts",
+  },
 ];

@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { KubernetesObject } from "@listwatch/cache";
+import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
 import type { LogEntry } from "../../../src/hono/content/log_history.ts";
 import {
   type Chunk,
   type EntryChange,
-  type EntryViews,
+  EntryViews,
   type GroupKind,
   WatchGroups,
 } from "../../../src/hono/send/watch_groups.ts";
 
+import { ObjectHolding } from "../../../src/store/holding.ts";
+import { newObjectView } from "../../../src/hono/send/view_text.ts";
 import { OPEN_UNITS } from "../../../src/util/turns.ts";
 
 type Entry = LogEntry<KubernetesObject>;
@@ -314,5 +316,101 @@ describe("WatchGroups.join", () => {
     assert.doesNotMatch(new TextDecoder().decode(group.bookmark("12")), /annotations/);
     const own = join({ view: { sharedAs: undefined } as never });
     assert.notEqual(own.bookmark("11"), own.bookmark("11"));
+  });
+});
+
+describe("EntryViews.bytes", () => {
+  const resource = { group: "", version: "v1", resource: "pods", kind: "Pod", namespaced: true };
+  const view = newObjectView(resource);
+  const at = (resourceVersion: string | undefined, state: string) =>
+    ({ metadata: { name: "web", ...(resourceVersion && { resourceVersion }) }, state }) as KubernetesObject;
+  const newViews = () =>
+    new EntryViews<KubernetesObject>(new ObjectHolding<KubernetesObject>(metaNamespaceKey));
+
+  it("show versions from which a reader resumes without going back, and the state that is to be shown", () => {
+    const event = (of: Entry, change: EntryChange, showsPosition = false) => {
+      const { type, object } = JSON.parse(
+        new TextDecoder().decode(newViews().bytes({ ...of, views: undefined }, change, view, showsPosition)),
+      );
+      return `${type} ${object.state} ${object.metadata.resourceVersion}`;
+    };
+    const states = { object: at("12", "now"), oldObject: at("5", "before") };
+    const changed = entry("MODIFIED", "web", "20", states);
+    for (const change of ["ADDED", "MODIFIED"] as const) {
+      assert.equal(event(changed, change), `${change} now 12`);
+      assert.equal(event(changed, change, true), `${change} now 12`);
+      const unplaced = { ...changed, isPlaced: false };
+      assert.equal(event(unplaced, change), `${change} now 12`);
+      assert.equal(event(unplaced, change, true), `${change} now 20`);
+    }
+    const cases: readonly (readonly [entry: Partial<Entry>, left: string, deleted: string])[] = [
+      // Older than the log was before it.
+      [{ position: "20" }, "20", "20"],
+      [{ position: "12" }, "12", "12"],
+      [{ position: "11" }, "12", "12"],
+      // Of a relist: after the position before it, whatever the object has.
+      [{ position: "20", gapAfter: "10" }, "10", "10"],
+      [{ position: "20", gapAfter: "15" }, "15", "15"],
+      [{ position: "20", gapAfter: "10", isLate: true }, "20", "20"],
+      [{ position: "20", isPlaced: false }, "12", "12"],
+    ];
+    for (const [more, left, deleted] of cases) {
+      const of = entry("MODIFIED", "web", "20", { ...states, ...more });
+      assert.equal(event(of, "LEFT"), `DELETED before ${left}`, JSON.stringify(more));
+      assert.equal(
+        event({ ...of, type: "DELETED" }, "DELETED"),
+        `DELETED now ${deleted}`,
+        JSON.stringify(more),
+      );
+    }
+    const unplaced = entry("DELETED", "web", "20", { ...states, isPlaced: false });
+    assert.equal(event(unplaced, "LEFT", true), "DELETED before 20");
+    assert.equal(event(unplaced, "DELETED", true), "DELETED now 20");
+    const without = entry("DELETED", "web", "20", {
+      object: at(undefined, "now"),
+      oldObject: at("5", "before"),
+    });
+    assert.equal(event(without, "LEFT"), "DELETED before 20");
+  });
+
+  it("are made once for all watches of a view, and by themselves for those that show positions, or share nothing", () => {
+    const views = newViews();
+    const of = entry("ADDED", "web", "20", { object: at("12", "now"), isPlaced: false });
+    const bytes = views.bytes(of, "ADDED", view);
+    assert.equal(views.bytes(of, "ADDED", view), bytes);
+    assert.notEqual(views.bytes(of, "ADDED", view, true), bytes);
+    assert.notEqual(views.bytes(of, "MODIFIED", view), bytes);
+    const own = { ...view, sharedAs: undefined };
+    assert.notEqual(views.bytes(of, "ADDED", own), views.bytes(of, "ADDED", own));
+    assert.equal(of.views!.encoded.size, 3);
+    views.forget(of);
+    assert.equal(of.views, undefined);
+    assert.notEqual(views.bytes(of, "ADDED", view), bytes);
+  });
+
+  it("are kept of the last 256 entries, and of all of them while many watches read the same", () => {
+    const views = newViews();
+    const all = Array.from(
+      { length: 300 },
+      (_, i) => entry("ADDED", `${i}`, "20", { object: at("12", `${i}`) }),
+    );
+    const kept = () => all.filter(({ views }) => views !== undefined).length;
+    for (const one of all) views.bytes(one, "ADDED", view);
+    assert.equal(kept(), 256);
+    assert.deepEqual([all[43].views, all[44].views !== undefined], [undefined, true]);
+    views.isPass = true;
+    for (const one of all) views.bytes(one, "ADDED", view);
+    assert.equal(kept(), 300);
+    views.passEnds();
+    assert.deepEqual([kept(), views.isPass], [256, false]);
+    // Eight MiB, and the last one in any case.
+    const large = Array.from(
+      { length: 3 },
+      (_, i) => entry("ADDED", `${i}`, "20", { object: at("12", "x".repeat(5e6)) }),
+    );
+    for (const one of large) views.bytes(one, "ADDED", view);
+    assert.deepEqual([kept(), ...large.map(({ views }) => views !== undefined)], [0, false, false, true]);
+    for (const one of all.slice(0, 5)) views.bytes(one, "ADDED", view);
+    assert.equal(kept(), 5);
   });
 });

@@ -418,4 +418,13 @@ describe("WatchLife, by itself,", () => {
       assert.deepEqual(events, ["stop 1000"]);
     }
   });
+
+  it("ends with a refusal, also of a reader without a user", async () => {
+    for (const user of [undefined, { name: "jane" }]) {
+      const renew = () => Promise.resolve(newStatus(403, "Forbidden", "no"));
+      const { clock, events } = lives({ ...(user && { user }), recheckMs: 1_000, renew });
+      await clock.advance(1_000);
+      assert.deepEqual([events, clock.pendingTimers], [["stop 1000"], 0]);
+    }
+  });
 });
