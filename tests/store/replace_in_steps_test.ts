@@ -316,6 +316,20 @@ describe("ContentReplacement and additionSteps", () => {
     assert.equal(store.countByIndex("byNode", "two"), NAMES.length);
   });
 
+  it("does not put differences without an index into content that has come to have it", () => {
+    const store = newThings();
+    const list = NAMES.map((name) => ({ name, node: "one" }));
+    store.replace(keyed(list), "1");
+    const next = list.map((thing, i) => i === 0 ? { ...thing, node: "two" } : thing);
+    const replacement = store.newReplacement({ objects: new Map(keyed(next)), resourceVersion: "2" });
+    finish(replacement.prepare());
+    assert.equal(store.addIndexers({ byLength: ({ node }) => [node] }), store);
+    assert.equal(replacement.commit(), false);
+    replaceNow(replacement);
+    assert.deepEqual(store.byIndex("byLength" as never, "two"), [next[0]]);
+    assert.equal(store.countByIndex("byNode", "two"), 1);
+  });
+
   it("reports a quarantined object once, however often it starts again, and keeps what takes its place", () => {
     for (let at = 0; at < 40; at++) {
       const store = new ThreadSafeStore<Thing, string>({
