@@ -61,6 +61,13 @@ describe("parseFieldSelector", () => {
       assert.equal(error.position, 4);
       return true;
     });
+    for (const [length, shown] of [[200, "a".repeat(200)], [201, `${"a".repeat(200)}...`]] as const) {
+      assert.throws(
+        () => parseFieldSelector("a".repeat(length)),
+        (error) =>
+          (error as Error).message.startsWith(`Cannot use the field selector "${shown}": the term "a`),
+      );
+    }
     for (const [text, position] of [["ba=1,a", 5], ["a,ba=1", 0], ["c=1,ba,a=1", 4]] as const) {
       assert.throws(() => parseFieldSelector(text), { position }, text);
     }

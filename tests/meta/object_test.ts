@@ -64,6 +64,7 @@ describe("isOlder", () => {
     const merged = "1234567890123456789012345";
     const other = `${merged.slice(0, -1)}6`;
     assert.deepEqual([layoutOf(merged), layoutOf("18446744073709551615")], [merged.slice(-13), ""]);
+    assert.equal(layoutOf("123456789012345678901"), "9012345678901");
     const older = [["9", "10"], ["1", merged.replace(/./, "2").slice(0, 20)]];
     for (const [version, than] of older) assert.ok(isOlder(version, than), `${version} ${than}`);
     const unknown = [["10", "10"], ["10", "9"], ["a", "10"], ["9", "ab"], ["", "1"], ["5", merged], [

@@ -2,7 +2,11 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { WatchItem } from "../../src/meta/list_watch.ts";
 import { NetworkError } from "../../src/meta/request.ts";
-import { decodeWatch, type DecodeWatchOptions } from "../../src/watch/decode_watch.ts";
+import {
+  decodeWatch,
+  type DecodeWatchOptions,
+  DEFAULT_MAX_FRAME_BYTES,
+} from "../../src/watch/decode_watch.ts";
 import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { settle } from "../../src/util/clock.ts";
 import { anyCharacter, propertyOptions } from "../property.ts";
@@ -216,6 +220,10 @@ describe("decodeWatch", () => {
       (await itemsOf(bodyOf([bytes(`${text}\n`)]), { maxFrameBytes: text.length - 1 }))[0].type,
       "ERROR",
     );
+  });
+
+  it("accepts frames of 16 MiB by default", () => {
+    assert.equal(DEFAULT_MAX_FRAME_BYTES, 16 * 1024 * 1024);
   });
 
   it("accepts a frame of just the limit whose newline comes later", async () => {

@@ -173,6 +173,30 @@ describe("decodeList", () => {
     await assert.rejects(decode({ metadata: {} }), error(/"items" is undefined, not an array/));
   });
 
+  it("quotes sixty characters of what is no list", async () => {
+    const quoted = async (text: string) => {
+      try {
+        await decode(JSON.stringify(text));
+      } catch (error) {
+        return (error as Error).message.split(" begins with ")[1];
+      }
+      return assert.fail("it is a list");
+    };
+    const text = "a ".repeat(29); // and two quotation marks
+    assert.equal(await quoted(text), JSON.stringify(JSON.stringify(text)));
+    assert.equal(await quoted(`${text} `), JSON.stringify(`"${text} …`));
+  });
+
+  it("counts 512 bytes for each item, however short they are", async () => {
+    const items = (count: number) => podList(Array.from({ length: count }, () => ({})));
+    const limits = { maxListBytes: 3 * 512 };
+    assert.equal((await decode(items(3), limits)).items.length, 3);
+    await assert.rejects(
+      decode(items(4), limits),
+      /^DecodeError: Cannot list "pods": it has more than 3 items; /,
+    );
+  });
+
   it("throws a NetworkError when the body is cut off", async () => {
     const body = bodyOf(
       [bytes('{"items":[')],
