@@ -336,15 +336,29 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
   {
     name: "windows: one client may show orders until there is no room for those of others",
     file: "src/hono/screens/followed_objects.ts",
-    find: "return client === undefined || ownBytes === 0 || ownBytes + followed.bytes <= freeBytes;",
+    find: "return client === undefined || this.#isFree(ownBytes, followed.bytes);",
     replace: "return true;",
     test: "tests/hono/send/windows_test.ts",
   },
   {
     name: "windows: what others show already counts as a client's own",
     file: "src/hono/screens/followed_objects.ts",
-    find: "    if (followed.windows > 0) return true;\n",
+    find: "      if (followed.windows > 0) return true;\n",
     replace: "",
+    test: "tests/hono/send/windows_test.ts",
+  },
+  {
+    name: "windows: the rows of one client may take all bytes",
+    file: "src/hono/screens/followed_objects.ts",
+    find: "isNew && client !== undefined && !this.#isFree(ownBytes, bytes)",
+    replace: "false",
+    test: "tests/hono/send/windows_test.ts",
+  },
+  {
+    name: "windows: one that is open may not grow where its client has its share",
+    file: "src/hono/send/windows.ts",
+    find: "takeRows(bytes - this.#bytes, this.#number === 1)",
+    replace: "takeRows(bytes - this.#bytes, true)",
     test: "tests/hono/send/windows_test.ts",
   },
   {

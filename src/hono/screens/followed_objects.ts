@@ -278,6 +278,8 @@ export class KeptFollowers implements Keeper {
   #large: Kept | undefined;
   /** Those that wait for room; none waits for them. */
   readonly #waiting = new Set<Kept>();
+  /** The bytes of the rows that windows hold, by the client that has opened them. */
+  readonly #rowBytes = new Map<string | undefined, number>();
 
   constructor({ readers, clock }: { readonly readers: Readers; readonly clock: Clock }) {
     this.#readers = readers;
@@ -322,19 +324,42 @@ export class KeptFollowers implements Keeper {
    * have as much as is still free; but its first rows may be larger.
    */
   mayShow(followed: FollowedObjects<KubernetesObject>, client: string | undefined): boolean {
-    let found: Kept | undefined;
-    let freeBytes = this.#readers.mostBytes;
-    let ownBytes = 0;
     for (const kept of this.kept) {
-      if (kept.followed === followed) found = kept;
-      if (kept.followed.windows === 0) continue;
-      freeBytes -= kept.bytes;
-      if (kept.client === client) ownBytes += kept.bytes;
+      if (kept.followed !== followed) continue;
+      if (followed.windows > 0) return true;
+      kept.client = client;
+      let ownBytes = 0;
+      for (const { followed, bytes, client: of } of this.kept) {
+        if (followed.windows > 0 && of === client) ownBytes += bytes;
+      }
+      return client === undefined || this.#isFree(ownBytes, followed.bytes);
     }
-    if (found === undefined) return false; // it was dropped meanwhile
-    if (followed.windows > 0) return true;
-    found.client = client;
-    return client === undefined || ownBytes === 0 || ownBytes + followed.bytes <= freeBytes;
+    return false; // it was dropped meanwhile
+  }
+
+  /**
+   * Counts what the rows of a client's window take, or give back; `false` if there is no room for more, or
+   * for a new window of this client.
+   */
+  takeRows(
+    bytes: number,
+    { client, isNew }: { readonly client: string | undefined; isNew: boolean },
+  ): boolean {
+    const ownBytes = this.#rowBytes.get(client) ?? 0;
+    if (bytes <= 0) this.#readers.unkeep(-bytes);
+    else if (isNew && client !== undefined && !this.#isFree(ownBytes, bytes)) return false;
+    else if (!this.#readers.keep(bytes)) return false;
+    if (ownBytes + bytes > 0) this.#rowBytes.set(client, ownBytes + bytes);
+    else this.#rowBytes.delete(client);
+    return true;
+  }
+
+  /** Whether a client that has so many bytes may have more: as many as are free, and its first ones. */
+  #isFree(ownBytes: number, bytes: number): boolean {
+    let freeBytes = this.#readers.mostBytes;
+    for (const ofClient of this.#rowBytes.values()) freeBytes -= ofClient;
+    for (const kept of this.kept) if (kept.followed.windows > 0) freeBytes -= kept.bytes;
+    return ownBytes === 0 || ownBytes + bytes <= freeBytes;
   }
 
   dropUnused(): void {
@@ -375,7 +400,7 @@ export class KeptFollowers implements Keeper {
     return true;
   }
 
-  /** Counts what is read; drops it if there is no room, not even once others were read and may be dropped. */
+  /** Counts what is read; drops it if there is no room, also once others were read and may be dropped. */
   #hasRoom(kept: Kept): boolean | Promise<boolean> {
     if (this.#count(kept)) return true;
     for (const other of this.kept) {

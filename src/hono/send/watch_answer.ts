@@ -108,7 +108,7 @@ async function answerWindow(
   { screen, view, permission, isEventStream }: WatchOptions & { readonly screen: ScreenQuery },
 ): Promise<Response | Status> {
   const { target: { watchers, resource }, path: { namespace }, reader, state } = request;
-  const { pacer, readers } = reader;
+  const { pacer, client } = reader;
   const { filter } = screen;
   const selected = { ...query, namespace, filter, resource, screen };
   const source = await windowSource(watchers.content, {
@@ -116,15 +116,15 @@ async function answerWindow(
     pacer,
     state,
     view,
-    client: reader.client,
+    client,
   });
   if (isStatus(source)) return source;
   const window = watchers.windows.join({
     source,
     place: screen.around === undefined ? `from ${screen.offset ?? 0}` : `around ${screen.around}`,
     limit: screen.groupBy === undefined ? screen.limit ?? 0 : Infinity,
-    readers,
     pacer,
+    takeRows: (bytes, isNew) => state.followers.takeRows(bytes, { client, isNew }),
   });
   const feed = new WindowFeed(window, watchers.content);
   const body = openWatch(watchers, feed, lifeOf(request, query, permission));

@@ -23,7 +23,6 @@ import { Pacer, TURN_UNITS, UNITS_PER_MS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
 import type { WindowPlace } from "../content/selection.ts";
-import type { Readers } from "../request/readers.ts";
 import type { FollowedObjects } from "../screens/followed_objects.ts";
 import { nextRows, type RowChange, type RowsState, type WindowRow } from "../screens/row_changes.ts";
 import { eventText } from "./watch_groups.ts";
@@ -51,8 +50,9 @@ export interface WindowOptions {
   /** The place of the window: the same text for the same place. */
   readonly place: string;
   readonly limit: number;
-  readonly readers: Readers;
   readonly pacer: Pacer;
+  /** Counts bytes of its rows that come, or go; `false` if there is no room for them. */
+  takeRows(bytes: number, isNew: boolean): boolean;
 }
 
 /** The least time from one step of a window to the next; the most while hundreds of windows change. */
@@ -198,8 +198,8 @@ export class Window {
 
   leave(feed: WindowFeed): void {
     if (!this.#feeds.delete(feed) || this.#feeds.size > 0) return;
-    const { readers, source } = this.#options;
-    readers.unkeep(this.#bytes);
+    const { source } = this.#options;
+    this.#options.takeRows(-this.#bytes, false);
     source.followed.windows--;
     this.#onEnd();
   }
@@ -367,9 +367,7 @@ export class Window {
     let bytes = 0;
     for (const { json } of this.#rows) bytes += 2 * json.length;
     for (const step of this.#steps) bytes += step.bytes.byteLength;
-    const { readers } = this.#options;
-    if (bytes <= this.#bytes) readers.unkeep(this.#bytes - bytes);
-    else if (!readers.keep(bytes - this.#bytes)) {
+    if (!this.#options.takeRows(bytes - this.#bytes, this.#number === 1)) {
       this.#failure = newStatus(429, "TooManyRequests", "the server has no room for this window; try again", {
         retryAfterSeconds: 1,
       });

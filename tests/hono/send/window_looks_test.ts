@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Content } from "../../../src/hono/content/content.ts";
 import { blocksOf } from "../../../src/hono/content/states.ts";
-import { Readers } from "../../../src/hono/request/readers.ts";
 import type { FollowedObjects } from "../../../src/hono/screens/followed_objects.ts";
 import { RowsState } from "../../../src/hono/screens/row_changes.ts";
 import { WindowFeed, Windows } from "../../../src/hono/send/windows.ts";
@@ -16,13 +15,6 @@ describe("Windows", () => {
     const clock = new FakeClock();
     const informer = FakeInformer.with([object("a/1", 1)], 1_000);
     const content = new Content<KubernetesObject>(informer, { clock, capacity: 600, capacityBytes: 1e9 });
-    const readers = new Readers({
-      maxRequests: 9,
-      maxWatches: 9,
-      maxWatchesPerClient: 9,
-      maxReaderBytes: 1e9,
-      clock,
-    });
     const windows = new Windows(content, clock);
     const failing = new Set<string>();
     const woken: string[] = [];
@@ -48,8 +40,8 @@ describe("Windows", () => {
         },
         place: "",
         limit: 1,
-        readers,
         pacer: new Pacer({ units: 1_000 }),
+        takeRows: () => true,
       });
       const feed = new WindowFeed(window, { ageMs: 0 });
       feed.opened({ wake: () => woken.push(name) });

@@ -247,9 +247,9 @@ describe("readApi, windows", () => {
 
   it("leave other clients room for theirs, however many orders one of them wants to show", async () => {
     const objects = Array.from({ length: 200 }, (_, i) => pod(`a/${i}`, i + 1, { restarts: i }));
-    // There is room for ten orders.
+    // There is room for eleven orders, of 50 KB each.
     const { api } = apiOf(objects, 1_000, {
-      maxReaderBytes: 550_000,
+      maxReaderBytes: 570_000,
       allowAnonymous: false,
       authenticate: ({ req }) => ({ name: req.header("Authorization")! }),
       authorize: () => true,
@@ -290,6 +290,40 @@ describe("readApi, windows", () => {
       opened.push(shared);
     }
     for (const { body } of opened) await body!.cancel();
+  });
+
+  it("leave other clients room for theirs, however many rows one of them wants to show", async () => {
+    const text = "x".repeat(5_000);
+    const objects = Array.from({ length: 20 }, (_, i) => object(`a/${i}`, i + 1, { status: { text } }));
+    const { api, informer, clock } = apiOf(objects, 1_000, {
+      maxReaderBytes: 1_000_000,
+      allowAnonymous: false,
+      authenticate: ({ req }) => ({ name: req.header("Authorization")! }),
+      authorize: () => true,
+    });
+    const readers: ReadableStreamDefaultReader[] = [];
+    /** Opens ten windows of one order, each of which holds 100 KB; returns how many of them have rows. */
+    const count = async (name: string, limit: number) => {
+      let count = 0;
+      for (let offset = 0; offset < 10; offset++) {
+        const path = `${PODS}?watch=1&limit=${limit}&sortBy=metadata.name&offset=${offset}`;
+        const response = await api.request(path, { headers: { Authorization: name } });
+        assert.equal(response.status, 200);
+        const reader = response.body!.getReader();
+        readers.push(reader);
+        const { type, object } = JSON.parse(new TextDecoder().decode((await reader.read()).value));
+        if (type === "ROWS") count++;
+        else assert.equal(object.code, 429);
+      }
+      return count;
+    };
+    assert.equal(await count("jane", 10), 5);
+    assert.equal(await count("joe", 9), 3);
+    // What is open may grow as long as there is room.
+    informer.put(object("a/0", 1_001, { status: { text: text + text } }));
+    await clock.advance(1_000);
+    assert.match(new TextDecoder().decode((await readers[0].read()).value), /^{"type":"CHANGES"/);
+    for (const reader of readers) await reader.cancel();
   });
 
   it("look again where more has come while they looked", async () => {
