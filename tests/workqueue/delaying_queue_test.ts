@@ -232,3 +232,27 @@ describe("RateLimitingQueue", () => {
     assert.deepEqual([retries, clock.pendingTimers], [2, 0]);
   });
 });
+
+describe("DelayingQueue", () => {
+  it("sets no timer for an item whose time comes after that of another one", () => {
+    const clock = new FakeClock();
+    let timers = 0;
+    const counting = {
+      now: () => clock.now(),
+      monotonicNow: () => clock.monotonicNow(),
+      setTimeout: (callback: () => void, ms: number) => (timers++, clock.setTimeout(callback, ms)),
+      clearTimeout: (handle: unknown) => clock.clearTimeout(handle),
+    };
+    const queue = new DelayingQueue<string>({ clock: counting });
+    for (const [item, ms] of [["a", 10], ["b", 20], ["c", 10], ["d", 5]] as const) queue.addAfter(item, ms);
+    assert.deepEqual([timers, clock.pendingTimers], [2, 1]);
+    queue.shutDown();
+  });
+
+  it("has the system's clock by default", async () => {
+    const queue = new DelayingQueue<string>();
+    queue.addAfter("a", 1);
+    assert.deepEqual(await queue.get(), { shutdown: false, item: "a" });
+    queue.shutDown();
+  });
+});
