@@ -113,7 +113,7 @@ function areElementsCovered(
     const there = live.find(isNamed[at]);
     // An element that is named by its value has no fields.
     const inside = names[at].startsWith("v:") ? {} : fields[names[at]];
-    return there !== undefined && isRecord(inside) && isCovered(element, inside, there);
+    return isRecord(inside) && isCovered(element, inside, there);
   });
 }
 

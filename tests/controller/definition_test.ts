@@ -174,6 +174,8 @@ describe("changeFilter", () => {
     assert.equal(never(at("1"), at("1")), true);
     assert.equal(never(at("1"), at("2", { uid: "v" })), true);
     assert.equal(never(at("1"), at("2", { deletionTimestamp: "2026-01-01T00:00:00Z" })), true);
+    const deleted = { deletionTimestamp: "2026-01-01T00:00:00Z" };
+    assert.equal(never(at("1", deleted), at("2", deleted)), false);
     const noDeletion = { deletionTimestamp: null as unknown as undefined };
     assert.equal(never(at("1"), at("2", noDeletion)), false);
     assert.equal(never({}, {}), true);

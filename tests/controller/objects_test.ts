@@ -187,7 +187,9 @@ describe("isApplied, by managed fields", () => {
     assert.equal(isSo([one, { ...two, port: 3 }], fields, [one, two]), false);
     assert.equal(isSo([one, { ...two, size: 7 }], fields, [one, two]), false);
     assert.equal(isSo([one, "text"], fields, [one, two]), false);
-    assert.equal(isSo([one], fields, { 0: one }), false);
+    assert.equal(isSo([one], { [key("a", 1)]: inside }, [null, one]), true);
+    assert.equal(isSo([one], { [key("a", 1)]: inside }, { 0: one }), false);
+    assert.equal(isSo([null], { [key("a", 1)]: inside }, [one]), false);
     assert.equal(isSo([one], { [key("a", 1)]: 5 }, [one]), false);
     assert.equal(isSo([one], { "k:5": inside }, [one]), false);
     assert.equal(isSo([one], { "i:0": inside }, [one]), false);
@@ -209,7 +211,7 @@ describe("isApplied, by managed fields", () => {
           metadata: {
             name: "m",
             labels: live,
-            managedFields: ["no entry", { manager: "x", operation: "Apply", fieldsV1: fields }],
+            managedFields: ["no entry", null, { manager: "x", operation: "Apply", fieldsV1: fields }],
           },
         } as never,
         { manager: "x", remembered: undefined },
@@ -256,6 +258,9 @@ describe("appliedConfig", () => {
       appliedConfig(config, { ...answer, list: [1, 2] } as KubernetesObject),
     );
     assert.notEqual(appliedConfig(config, answer), appliedConfig({ ...config, kind: "K" }, answer));
+    const scalar = { ...config, data: "text" } as KubernetesObject;
+    const other = { ...answer, data: { a: "2" } } as KubernetesObject;
+    assert.notEqual(appliedConfig(scalar, answer), appliedConfig(scalar, other));
     assert.notEqual(
       appliedConfig(config, answer),
       appliedConfig(config, { ...answer, metadata: { uid: "v" } }),
