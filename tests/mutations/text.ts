@@ -339,4 +339,19 @@ export const TEXT_FAULTS: readonly SuiteMutation[] = [
     replace: "    if (end < 0) return text;\n",
     test: "tests/text/projection_test.ts",
   },
+  {
+    name: "text: what is written to an object that inherits a lazy one is not its own",
+    file: "src/text/lazy_object.ts",
+    find:
+      "Object.defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true });",
+    replace: "Object.defineProperty(this, name, { value });",
+    test: "tests/text/lazy_object_test.ts",
+  },
+  {
+    name: "text: what is written to a sealed lazy object is lost",
+    file: "src/text/lazy_object.ts",
+    find: "        Stamped.textOf(owner)!.setMember(name, level, value);\n",
+    replace: "",
+    test: "tests/text/lazy_object_test.ts",
+  },
 ];

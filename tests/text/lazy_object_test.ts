@@ -353,6 +353,32 @@ describe("LazyText", () => {
     assert.equal(JSON.stringify(wrapped(pod)), TEXT);
   });
 
+  it("gives what inherits it properties of its own, and stays as it is", () => {
+    const pod = hold(newHolding(), TEXT).open();
+    const child = Object.create(pod) as Loose;
+    assert.deepEqual(child["spec"], POD.spec);
+    child["spec"] = 1;
+    assert.deepEqual(Object.getOwnPropertyDescriptor(child, "spec"), {
+      value: 1,
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    });
+    assert.deepStrictEqual(pod, POD);
+  });
+
+  it("keeps what is written to it, also once it cannot be extended or its properties are sealed", () => {
+    for (const close of [(object: object) => object, Object.preventExtensions, Object.seal]) {
+      const pod = hold(newHolding(), TEXT).open() as Loose;
+      close(pod);
+      pod["spec"] = 1;
+      (pod["metadata"] as Loose)["annotations"] = { note: "short" };
+      assert.equal(pod["spec"], 1);
+      assert.deepEqual((pod["metadata"] as Loose)["annotations"], { note: "short" });
+      assert.equal(Object.keys(pod).join(), Object.keys(POD).join());
+    }
+  });
+
   it("says what is wrong with its accessor on another object", () => {
     const { get } = Object.getOwnPropertyDescriptor(hold(newHolding(), TEXT).open(), "spec")!;
     assert.throws(() => get!.call({}), /Cannot read spec of another object/);
