@@ -666,4 +666,18 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/hono/content/event_log_test.ts",
   },
+  {
+    name: "key owners: after a delete the oldest of the others is shown",
+    file: "src/hono/content/source.ts",
+    find: "compareResourceVersions(versionOf(b.shown(key)), versionOf(a.shown(key)))",
+    replace: "compareResourceVersions(versionOf(a.shown(key)), versionOf(b.shown(key)))",
+    test: "tests/hono/content/merged_sources_test.ts",
+  },
+  {
+    name: "key owners: others are shown before they have come as far as a delete",
+    file: "src/hono/content/source.ts",
+    find: "others.filter(hasCome).map((each) => each.source)",
+    replace: "others.map((each) => each.source)",
+    test: "tests/hono/content/merged_sources_test.ts",
+  },
 ];

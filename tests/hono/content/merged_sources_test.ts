@@ -223,4 +223,27 @@ describe("MergedInformer, its sources,", () => {
     const inner = { name: "inner", informer: merge([new FakeInformer()]) };
     assert.throws(() => new MergedInformer([inner]), /Cannot merge "inner", which is merged itself/);
   });
+
+  it("show of an object that several of them have the latest, and after its end the next one that has come as far", () => {
+    const informers = [[5, 12], [7, 15], [9, 9]].map(([version, position]) =>
+      FakeInformer.with([object("shop/a", version)], position)
+    );
+    const merged = merge(informers);
+    const { seen } = observed(merged);
+    const version = () => merged.indexer.getByKey("shop/a")?.metadata?.resourceVersion;
+    assert.equal(version(), "9");
+    informers[2].remove("shop/a", 10);
+    assert.deepEqual([seen.splice(0), version()], [["updated shop/a", "bookmark 12,15,10"], "7"]);
+    informers[1].remove("shop/a", 16);
+    assert.deepEqual([seen.splice(0), version()], [["deleted shop/a", "bookmark 12,16,10"], undefined]);
+    assert.deepEqual(merged.indexer.listKeys(), []);
+    informers[0].bookmark(15);
+    assert.deepEqual([seen.splice(0), version()], [["bookmark 15,16,10"], undefined]);
+    informers[0].bookmark(16);
+    assert.deepEqual([seen.splice(0), version()], [["added shop/a", "bookmark 16,16,10"], "5"]);
+    informers[0].bookmark(17);
+    assert.deepEqual(seen.splice(0), ["bookmark 17,16,10"]);
+    informers[0].remove("shop/a", 18);
+    assert.deepEqual([seen, version()], [["deleted shop/a", "bookmark 18,16,10"], undefined]);
+  });
 });
