@@ -104,6 +104,7 @@ describe("Manager of several clusters", () => {
     const ready = await manager.fetch(new Request("http://localhost/readyz"));
     assert.equal(ready.status, 200);
     assert.match(await ready.text(), /^ok\nthe cache of us-1: example.com\/v1\/widgets is not complete: /);
+    assert.deepEqual(rig.lines.filter((line) => line.includes("Cannot confirm")), []);
     comeBack();
     await rig.until(() => rig.maps("us-1").length === 1);
     await rig.until(() => manager.status().problems.length === 0);

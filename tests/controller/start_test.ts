@@ -142,6 +142,10 @@ describe("Manager.run: the start", () => {
     };
     server.intercept(answerStatus(403), { match: refuse });
     await using rig = startRig(widgetController, {}, shared);
+    const warnings = () => rig.lines.filter((line) => line.includes("Cannot confirm the cache")).length;
+    await rig.until(() => askedMs.length === 1);
+    await clock.advance(10);
+    assert.equal(warnings(), 1);
     await rig.until(() => askedMs.length === 7);
     assert.deepEqual(askedMs.slice(1).map((ms, i) => ms - askedMs[i]), [
       1_000,
@@ -151,7 +155,18 @@ describe("Manager.run: the start", () => {
       15_000,
       15_000,
     ]);
-    assert.equal(rig.lines.filter((line) => line.includes("Cannot confirm the cache")).length, 1);
+    assert.equal(warnings(), 1);
+  });
+
+  it("says nothing of a cache that is not confirmed because of a stop", async () => {
+    const shared = newServer({ initialEvents: "refuse" });
+    shared.server.intercept(hang(), { match: ({ query }) => query.limit === "1" });
+    const rig = startRig(widgetController, {}, shared);
+    await shared.clock.advance(1_000);
+    assert.deepEqual([rig.manager.status().hasSynced, rig.manager.status().isLeading], [true, false]);
+    await rig[Symbol.asyncDispose]();
+    assert.equal(await rig.ended, "ended");
+    assert.deepEqual(rig.lines, []);
   });
 
   it("has one informer of a resource that one controller reconciles and others own or watch", async () => {
