@@ -455,13 +455,6 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/stop_test.ts",
   },
   {
-    name: "controller: a manager ends before what ends at its signal",
-    file: "src/controller/reconcile_loop.ts",
-    find: "await withTimeLimit(() => ended, grace).catch(() => {});",
-    replace: "",
-    test: "tests/controller/stop_test.ts",
-  },
-  {
     name: "controller: the deadline of a reconcile outlives its manager",
     file: "src/controller/reconcile_loop.ts",
     find: "      unlimit();\n      controller.abort(reason);",
