@@ -12,7 +12,7 @@ import type { Indexers, NoIndexNames } from "../store/index_func.ts";
 import type { Indexer } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import { onAbort } from "../util/abort.ts";
-import { type Clock, realClock } from "../util/clock.ts";
+import { type Clock, type Moment, realClock } from "../util/clock.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";
 import { guardedMetrics } from "../util/metrics.ts";
@@ -397,6 +397,14 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    */
   proven(proof: VersionProof): boolean {
     return this.#pipeline?.reflector.proven(proof) ?? false;
+  }
+
+  /**
+   * The store still lacks what the server had at a time: a watch that has brought nothing since is dead.
+   * @internal
+   */
+  overdue(since: Moment): void {
+    this.#pipeline?.reflector.overdue(since);
   }
 
   /**

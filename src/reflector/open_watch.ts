@@ -144,6 +144,12 @@ export class OpenWatch<T> {
     this.#link.abort(reason);
   }
 
+  /** What the server had at a time has not come: the watch is dead if it has brought nothing since. */
+  overdue(since: Moment): void {
+    const lastMs = Math.max(this.#batchMs, this.received?.monotonicMs ?? 0);
+    if (lastMs < since.monotonicMs) this.#drop("what the server has does not come");
+  }
+
   /** Hands each batch to the writer, within the turn it arrives, until the watch ends; then it is closed. */
   async follow(writer: WatchWriter<T>, options: FollowOptions): Promise<unknown> {
     this.#guard(options);
@@ -171,6 +177,7 @@ export class OpenWatch<T> {
       this.deadlineMs - monotonicNow(clock),
     );
     this.#looked = momentOf(clock);
+    this.#batchMs = this.#looked.monotonicMs;
     this.#look();
     if (expectsBookmarks) this.expectBookmarks();
     if (relistDueMs !== undefined) this.relistAt(relistDueMs);

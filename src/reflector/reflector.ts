@@ -90,8 +90,7 @@ export class Reflector<T> {
    * Makes a reflector. In a `Store`, a quarantined object of a list leaves the state before it; in a queue it
    * is a delete.
    * @param wiring The parts that it shares with an informer.
-   * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no
-   * meaning.
+   * @throws {RangeError} A number of the options is negative, `NaN`, or infinite where it must not be.
    * @throws {TypeError} The source has a set of namespaces.
    */
   constructor(
@@ -222,6 +221,11 @@ export class Reflector<T> {
     this.#store.bookmark?.(through, byState ? { byState } : undefined);
     this.#note({ of: "proven", through, ageMs: ageMs(asked, this.#clock), byState });
     return true;
+  }
+
+  /** What the server had at a time has not come: a silent watch is opened again. @internal */
+  overdue(since: Moment): void {
+    this.#followed?.overdue(since);
   }
 
   /**

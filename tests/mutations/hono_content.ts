@@ -40,6 +40,20 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     test: "tests/hono/reads_test.ts",
   },
   {
+    name: "fresh reads: what does not come is never reported",
+    file: "src/hono/content/fresh_reads.ts",
+    find: "    this.#informer.overdue?.(since);\n",
+    replace: "",
+    test: "tests/hono/content/fresh_reads_test.ts",
+  },
+  {
+    name: "fresh reads: what does not come is reported at each look",
+    file: "src/hono/content/fresh_reads.ts",
+    find: "    this.#lacking = undefined;\n",
+    replace: "",
+    test: "tests/hono/content/fresh_reads_test.ts",
+  },
+  {
     name: "read API: a fresh read that waits leaves an observer",
     file: "src/hono/content/fresh_reads.ts",
     within: "#changeWithin",

@@ -143,6 +143,20 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     test: "tests/reflector/reflector_test.ts",
   },
   {
+    name: "reflector: a watch is opened again although it brings something",
+    file: "src/reflector/open_watch.ts",
+    find: "if (lastMs < since.monotonicMs) this.#drop",
+    replace: "this.#drop",
+    test: "tests/reflector/open_watch_test.ts",
+  },
+  {
+    name: "reflector: a watch is opened again that was opened since",
+    file: "src/reflector/open_watch.ts",
+    find: "    this.#batchMs = this.#looked.monotonicMs;\n",
+    replace: "",
+    test: "tests/reflector/open_watch_test.ts",
+  },
+  {
     name: "reflector: bookmarks that go back are followed where every event is",
     file: "src/reflector/store_writer.ts",
     find: "if (isLoss) this.#options",

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { KubernetesObject } from "@listwatch/cache";
+import type { KubernetesObject, NetworkError } from "@listwatch/cache";
 import type { ListOptions, ListWatchContext, WatchStream } from "@listwatch/cache/reflector";
 import { FakeClock, FakeWatcher } from "@listwatch/cache/testing";
 import { RelistDue, SuspendedError } from "../../src/reflector/failures.ts";
 import { openWatch } from "../../src/reflector/open_watch.ts";
+import { momentOf } from "../../src/util/clock.ts";
 
 /** A watch that is followed, its clock, and the context of its request. */
 async function followWatch({ expectsBookmarks = true, stream }: {
@@ -12,6 +13,7 @@ async function followWatch({ expectsBookmarks = true, stream }: {
   readonly stream?: WatchStream<KubernetesObject>;
 } = {}) {
   const clock = new FakeClock();
+  await clock.advance(5_000);
   const watcher = new FakeWatcher<KubernetesObject>();
   let context: ListWatchContext | undefined;
   const source = {
@@ -44,6 +46,41 @@ async function followedWatch() {
   await followed;
   return { clock, watch };
 }
+
+describe("OpenWatch.overdue", () => {
+  const ends = async (come: (run: Awaited<ReturnType<typeof followWatch>>) => void) => {
+    const run = await followWatch();
+    await run.clock.advance(1_000);
+    const since = momentOf(run.clock);
+    await run.clock.advance(1_000);
+    come(run);
+    await run.clock.advance(0);
+    run.watch.overdue(since);
+    const { aborted, reason } = run.signal;
+    run.watcher.stop();
+    await run.followed;
+    return aborted && reason;
+  };
+
+  it("takes a watch for dead that has brought nothing since", async () => {
+    const reason = await ends(() => {});
+    assert.equal((reason as NetworkError).reason, "DeadPeer");
+    assert.match(String(reason), /the watch is taken for dead: what the server has does not come/);
+  });
+
+  it("leaves one that has brought an event, or bytes of one", async () => {
+    assert.equal(await ends(({ watcher }) => watcher.add({ metadata: { name: "a" } })), false);
+    assert.equal(await ends(({ arrived }) => arrived(10)), false);
+  });
+
+  it("leaves one that was opened since", async () => {
+    const { clock, watch, signal, watcher, followed } = await followWatch();
+    watch.overdue(momentOf(clock));
+    assert.equal(signal.aborted, false);
+    watcher.stop();
+    await followed;
+  });
+});
 
 describe("OpenWatch.received", () => {
   it("is when the last bytes came: a read that brought none is no sign of the server", async () => {

@@ -44,6 +44,8 @@ const GRACE_MS = 10;
 // kube-apiserver asks etcd for progress as often:
 // https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/progress/watch_progress.go
 const ASK_MS = 100;
+// An event is on its way for less, and a read waits for more.
+const OVERDUE_MS = 2_000;
 // After a question without an answer.
 const RETRY_MS = 1_000;
 // The content mostly lags behind a reader from the future, and kube-apiserver keeps it waiting in silence.
@@ -85,6 +87,8 @@ export class FreshReads {
   /** When the last question failed, if no later one was answered. */
   #failedMs: number | undefined;
   #largeUntilMs = -Infinity;
+  /** When the content was first seen to lack what the server had. */
+  #lacking: Moment | undefined;
   /** Since when readers from the future wait, by their resourceVersions. */
   readonly #awaitedMs = new Map<string, number>();
   /** After a failure, or as long as the server demands, no question is sent. */
@@ -278,8 +282,16 @@ export class FreshReads {
     if (changes === undefined) return;
     const { lastChange, through } = changes;
     const after = lastChange === "" ? from : lastChange;
-    await this.#content.reaches(after, { timeoutMs: ASK_MS, signal });
+    if (!await this.#content.reaches(after, { timeoutMs: ASK_MS, signal })) this.#lacks(asked);
     this.#informer.proven?.({ after, through, asked });
+  }
+
+  /** The content still lacks what the server had when it was asked: its watch may be dead. */
+  #lacks(asked: Moment): void {
+    const since = this.#lacking ??= asked;
+    if (this.#nowMs() - since.monotonicMs < OVERDUE_MS) return;
+    this.#lacking = undefined;
+    this.#informer.overdue?.(since);
   }
 
   #isKnownVersionWanted(): boolean {
@@ -299,7 +311,10 @@ export class FreshReads {
         return this.#informer.proven?.(proof) ?? false;
       }
       const leftMs = untilMs - this.#nowMs();
-      if (leftMs <= 0) return false;
+      if (leftMs <= 0) {
+        this.#lacks(asked);
+        return false;
+      }
       await this.#changeWithin(leftMs, signal);
     }
     return true;

@@ -5,6 +5,7 @@ import type { GroupVersionResource } from "../../meta/resource.ts";
 import type { MetadataSource } from "../../informer/snapshot/progress.ts";
 import type { Projection } from "../../text/field_tree.ts";
 import type { Held } from "../../store/holding.ts";
+import type { Moment } from "../../util/clock.ts";
 
 /** The store of a served informer: the part of `Indexer` that is read. */
 export interface ServedStore<T> {
@@ -55,6 +56,12 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
    * is there.
    */
   proven?(proof: VersionProof): boolean;
+  /**
+   * The content still lacks what the server had at a time: a watch that has brought nothing since is dead.
+   *
+   * @internal
+   */
+  overdue?(since: Moment): void;
   /** The informers that it is made of, if it is not one itself. */
   readonly sources?: readonly NamedInformer[] | undefined;
   /**

@@ -12,6 +12,7 @@ import { isComparableResourceVersion, isOlder, resourceVersionOf } from "../../m
 import type { BookmarkInfo, ReflectorStore } from "../../queue/queue.ts";
 import type { AtomicFIFO } from "../../queue/atomic_fifo.ts";
 import { linkedAbort, onAbort } from "../../util/abort.ts";
+import type { Moment } from "../../util/clock.ts";
 import { defined } from "../../util/json.ts";
 import { Reflector } from "../../reflector/reflector.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
@@ -134,6 +135,9 @@ export class NamespaceLoops<T> {
   proven(_proof: VersionProof): boolean {
     return false;
   }
+
+  /** Nothing: each namespace has a watch of its own. */
+  overdue(_since: Moment): void {}
 
   confirmed(confirmation: { readonly isComplete: boolean }): void {
     for (const { loop } of this.#followed.values()) loop.confirmed(confirmation);

@@ -6,6 +6,7 @@ import type { Reflector } from "../../reflector/reflector.ts";
 import type { FailedTry } from "../../reflector/failures.ts";
 import { IDLE, type ReflectorStatus } from "../../reflector/state.ts";
 import { abortable } from "../../util/abort.ts";
+import type { Moment } from "../../util/clock.ts";
 import type { StoreEvent } from "../events.ts";
 import { type NamedOptions, NamespaceLoops } from "./namespace_loops.ts";
 
@@ -77,6 +78,10 @@ export class NamespacePart<T> {
 
   proven(proof: VersionProof): boolean {
     return this.#loop?.proven(proof) ?? false;
+  }
+
+  overdue(since: Moment): void {
+    this.#loop?.overdue(since);
   }
 
   metadata(): ListerWatcher<KubernetesObject> | undefined {

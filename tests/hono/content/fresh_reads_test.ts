@@ -26,6 +26,8 @@ class World {
   readonly log = new LogRecorder();
   readonly store = newStore<KubernetesObject>(metaNamespaceKey);
   readonly proofs: Proof[] = [];
+  /** Since when something does not come, at each notice to the informer. */
+  readonly overdue: number[] = [];
   /** What was requested of the server, and when. */
   readonly asked: string[] = [];
   /** The version of the content. */
@@ -47,13 +49,14 @@ class World {
         await this.#waiters.wait(version, options) === "reached",
     };
     Object.defineProperty(content, "resourceVersion", { get: () => this.position });
-    const informer: Pick<ServedInformer, "indexer" | "observe" | "proven"> = {
+    const informer: Pick<ServedInformer, "indexer" | "observe" | "proven" | "overdue"> = {
       indexer: this.store,
       observe: (observer) => {
         const call = observer as () => void;
         this.#observers.add(call);
         return () => void this.#observers.delete(call);
       },
+      overdue: ({ monotonicMs }) => void this.overdue.push(monotonicMs - this.#startMs),
       proven: ({ after, through, byState }) => {
         this.proofs.push({ after, through, ...(byState && { byState }) });
         if (after !== this.position) return false;
@@ -283,6 +286,34 @@ describe("FreshReads.reaches", () => {
     assert.deepEqual(world.proofs, [{ after: "11", through: "20", byState: true }]);
     assert.equal(world.asked.length, 1);
     assert.deepEqual([world.clock.pendingTimers, world.observers], [0, 0]);
+  });
+
+  it("says to the informer that what the server has does not come, after two seconds, and not again at once", async () => {
+    const world = new World();
+    world.version = "20";
+    world.items = [object("web", "15")];
+    const reached = world.reads.reaches("20", { timeoutMs: 5_000 });
+    await world.clock.advance(2_000);
+    assert.deepEqual(world.overdue, []);
+    await world.clock.advance(300);
+    assert.deepEqual(world.overdue, [10]);
+    await world.clock.advance(1_700);
+    assert.equal(world.overdue.length, 1);
+    assert.equal(await world.after(1_000, reached), false);
+    assert.equal(world.overdue.length, 2);
+  });
+
+  it("says so of a large resource whose short watches bring what the content lacks", async () => {
+    const world = new World();
+    world.version = "20";
+    world.isLarge = true;
+    world.events = () => [added("web", "12"), bookmark("20")];
+    const reached = world.reads.reaches("20", { timeoutMs: 5_000 });
+    await world.clock.advance(2_500);
+    assert.equal(world.overdue.length, 1);
+    world.put("web", "12");
+    assert.equal(await world.after(200, reached), true);
+    assert.equal(world.overdue.length, 1);
   });
 
   it("leaves no listener on its signals, however many proofs and changes there are", async () => {

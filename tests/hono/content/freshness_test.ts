@@ -120,6 +120,32 @@ describe("readApi", () => {
     assert.deepEqual(await present.lines(1), ["ADDED shop/web-2 3"]);
   });
 
+  it("opens the watch again that brings nothing of what the API server has: its connection is dead", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    let deadThrough = 0;
+    let opened = 0;
+    const { api, informer } = tower.level(async (request) => {
+      const response = await server.fetch(request);
+      if (!new URL(request.url).searchParams.has("watch")) return response;
+      const own = ++opened;
+      const transform = (chunk: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>) => {
+        if (own > deadThrough) controller.enqueue(chunk);
+      };
+      return new Response(response.body!.pipeThrough(new TransformStream({ transform })), response);
+    });
+    await using _running = informer.start();
+    await informer.synced();
+    await clock.advance(30_000);
+    deadThrough = opened;
+    server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+    const answer = await tower.settled(Promise.resolve(api.request("/api/v1/pods")), 3_000);
+    assert.equal(answer.status, 200, "the read has waited for the next watch");
+    assert.deepEqual(names(await answer.json()), ["shop/web-1", "shop/web-2"]);
+    assert.equal(informer.status().lastError?.code, "DeadPeer");
+  });
+
   it("answers no read as fresh once it has ended", async () => {
     const tower = new Tower();
     const { server, clock } = tower;

@@ -8,6 +8,8 @@ import { describe, it } from "node:test";
 import { NamespaceSet, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import type { ReadApi } from "@listwatch/cache/hono";
 import { answerStatus, FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import type { ServedInformer } from "../../../src/hono/content/served_informer.ts";
+import { momentOf } from "../../../src/util/clock.ts";
 import { readApi } from "../read_api.ts";
 import { get, names, WatchReader } from "../reading.ts";
 
@@ -15,6 +17,7 @@ interface Rig extends AsyncDisposable {
   readonly clock: FakeClock;
   readonly server: InMemoryApiServer;
   readonly namespaces: NamespaceSet;
+  readonly informer: ServedInformer;
   readonly api: ReadApi;
   settle(): Promise<void>;
   /** Lets the time pass that an answer needs. */
@@ -50,6 +53,7 @@ async function serve(freshness: "as-is" | "consistent" = "as-is", refused = ""):
     clock,
     server,
     namespaces,
+    informer,
     api,
     settle,
     within: async (answer) => {
@@ -93,6 +97,19 @@ describe("readApi over a set of namespaces", () => {
       events.map(({ type, object }) => `${type} ${object.metadata.namespace}/${object.metadata.name}`).sort(),
       ["ADDED a/late", "DELETED b/y"],
     );
+  });
+
+  it("opens the watch of the namespace again that lacks what the server has, and no other", async () => {
+    await using rig = await serve();
+    const { server, clock, informer } = rig;
+    await clock.advance(30_000);
+    const before = server.requests.length;
+    const [ofA] = informer.sources!.filter(({ name }) => name === "a");
+    ofA.informer.overdue!(momentOf(clock));
+    informer.overdue!(momentOf(clock)); // all have no watch
+    await rig.settle();
+    const opened = server.requests.slice(before).map(({ path, isWatch }) => `${path} ${isWatch}`);
+    assert.deepEqual(opened, ["/api/v1/namespaces/a/pods true"]);
   });
 
   it("sends watchers what leaves with a namespace and what comes with one", async () => {
