@@ -308,11 +308,11 @@ export class StoreWriter<T> {
     const position = this.#position;
     position.lastBookmarkTimeMs = position.lastEventTimeMs;
     const isLoss = goesBack(position, resourceVersion);
-    const isPassed = position.watchedVersion !== "" && isOlder(resourceVersion, position.resourceVersion);
+    const isBehind = position.watchedVersion !== "" && isOlder(resourceVersion, position.resourceVersion);
     // A proof may have passed one bookmark; the next one is beyond what was proven before this one.
-    position.completeVersion = isPassed ? position.resourceVersion : resourceVersion;
+    position.completeVersion = isBehind ? position.resourceVersion : resourceVersion;
     if (isLoss) this.#options.quarantine.lost();
-    if (!isPassed) this.#store.bookmark?.(resourceVersion);
+    if (!isBehind) this.#store.bookmark?.(resourceVersion);
   }
 
   /** Whether an event of this version leaves the position where it is. */

@@ -124,7 +124,7 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
     name: "reflector: bookmarks may stay before what was proven: a restored server that is quiet goes unseen",
     file: "src/reflector/store_writer.ts",
-    find: "position.completeVersion = isPassed ? position.resourceVersion : resourceVersion;",
+    find: "position.completeVersion = isBehind ? position.resourceVersion : resourceVersion;",
     replace: "position.completeVersion = resourceVersion;",
     test: "tests/reflector/proven_version_test.ts",
   },

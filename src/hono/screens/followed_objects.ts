@@ -262,6 +262,7 @@ const LONG_IDLE_MS = 15 * 60_000;
 // Each of these follows every change of its content, which takes some microseconds; a search has one reader.
 const MOST_LONG_IDLE = 4;
 const MOST_IDLE = 64;
+
 /**
  * Keeps what follows the objects of all contents: while windows show it, and for a while after it was last
  * read. The least recently used is dropped for the sake of readers when all bytes are spent, and what is read

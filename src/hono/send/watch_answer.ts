@@ -111,13 +111,7 @@ async function answerWindow(
   const { pacer, client } = reader;
   const { filter } = screen;
   const selected = { ...query, namespace, filter, resource, screen };
-  const source = await windowSource(watchers.content, {
-    ...selected,
-    pacer,
-    state,
-    view,
-    client,
-  });
+  const source = await windowSource(watchers.content, { ...selected, pacer, state, view, client });
   if (isStatus(source)) return source;
   const window = watchers.windows.join({
     source,
