@@ -329,7 +329,7 @@ export class ReconcileLoop {
     if (object.metadata?.deletionTimestamp) {
       if (!isFinalized) return "success";
       result = asResult(await finalize!(object, this.#context(key, access, self)));
-      await this.#finalized(object, self, result);
+      await this.#finalized(key, object, { self, signal, result });
     } else {
       const marked = finalizer === undefined || isFinalized
         ? object
@@ -347,9 +347,13 @@ export class ReconcileLoop {
 
   /** Writes what `finalize` has returned, and removes the finalizer if its work is done. */
   async #finalized(
+    key: string,
     object: KubernetesObject,
-    self: ReconcileClient<KubernetesObject>,
-    { status, requeueAfterMs }: Result,
+    { self, signal, result: { status, requeueAfterMs } }: {
+      readonly self: ReconcileClient<KubernetesObject>;
+      readonly signal: AbortSignal;
+      readonly result: Result;
+    },
   ): Promise<void> {
     try {
       if (status !== undefined) await self.patchStatusOf(self.lastWritten(object), status);
@@ -359,12 +363,17 @@ export class ReconcileLoop {
       const left = finalizers.filter((name) => name !== this.#controller.finalizer);
       if (left.length < finalizers.length) await self.setFinalizers(last, left);
     } catch (error) {
-      if (!isNotFound(error)) throw error; // nothing is left to do
+      // Nothing is left to do if the object was deleted; a `status` that its kind lacks is 404, too.
+      if (!isNotFound(error) || await this.#onServer(key, signal) !== undefined) throw error;
     }
   }
 
   async #present(key: string, signal: AbortSignal): Promise<KubernetesObject | undefined> {
     if (!this.#writes.get(key)?.readsThrough(this.#self)) return this.#self.informer.indexer.getByKey(key);
+    return await this.#onServer(key, signal);
+  }
+
+  async #onServer(key: string, signal: AbortSignal): Promise<KubernetesObject | undefined> {
     const { namespace, name } = splitMetaNamespaceKey(key);
     try {
       return await this.#self.client.get(name, { namespace, signal });

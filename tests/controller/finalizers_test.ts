@@ -1,16 +1,17 @@
 import { defineController, type Result } from "@listwatch/cache/controller";
-import { answerStatus } from "@listwatch/cache/testing";
+import type { Cluster } from "@listwatch/cache";
+import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Rig, startRig, type Widget, widget } from "./rig.ts";
-import { WIDGETS } from "../widgets.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 
 const FINALIZER = "example.com/widget";
 
 type Finalize = NonNullable<Parameters<typeof defineController<Widget>>[0]["finalize"]>;
 
-function startWith(finalize: Finalize): Rig {
-  return startRig((cluster) =>
+function startWith(finalize: Finalize, shared: Parameters<typeof startRig>[2] = {}): Rig {
+  const define = (cluster: Cluster) =>
     defineController<Widget>({
       name: "widgets",
       for: cluster.resource<Widget>(WIDGETS),
@@ -18,8 +19,8 @@ function startWith(finalize: Finalize): Rig {
       reconcile: () => {},
       finalizer: FINALIZER,
       finalize,
-    })
-  );
+    });
+  return startRig(define, {}, shared);
 }
 
 const present = (rig: Rig) => rig.server.get<Widget>(WIDGETS, "shop/a");
@@ -41,6 +42,22 @@ describe("ControllerOptions.finalize", () => {
     result = {};
     await rig.clock.advance(5_000);
     assert.equal(present(rig), undefined);
+  });
+
+  it("is tried again if the kind has no status: the object is still there", async () => {
+    const clock = new FakeClock();
+    const customResources = [{ ...WIDGET_RESOURCE, statusSubresource: false }];
+    const server = new InMemoryApiServer({ clock, customResources });
+    let result: Result = { status: { color: "none" } };
+    await using rig = startWith(() => result, { server, clock });
+    await startDeletion(rig);
+    await rig.clock.advance(1_000);
+    assert.deepEqual(present(rig)?.metadata?.finalizers, [FINALIZER]);
+    assert.match(rig.lines[0], /^warn Cannot reconcile shop\/a, and tries again: .* 404/);
+    result = {};
+    await rig.clock.advance(5_000);
+    assert.equal(present(rig), undefined);
+    server.close();
   });
 
   it("may return a status with its end, where other finalizers remain", async () => {
