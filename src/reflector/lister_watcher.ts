@@ -178,7 +178,7 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     this.#options = options;
     this.description = `${source.description ?? "objects"}, shard ${index} of ${of}`;
     if (source.identity) this.identity = `${source.identity}, shard ${index} of ${of} by ${by}`;
-    if (source.resource) this.resource = source.resource;
+    this.resource = source.resource;
     // The metadata of this shard: a shard that compares itself with the whole would never be equal to it.
     if (source.metadata) this.metadata = () => shardOf(source.metadata!(), options);
     const ranges = hashRanges(of);
@@ -298,7 +298,7 @@ class Sieve {
 
   isOwn(item: unknown): boolean {
     if (item instanceof Skipped) return false;
-    if (typeof item === "object" && item !== null && this.#held.has(item)) return true;
+    if (this.#held.has(item as object)) return true;
     return metaOf(item) === undefined || this.#test(item);
   }
 

@@ -217,13 +217,11 @@ export async function requestList<T>(
   const { clock } = settings;
   let received: Moment | undefined;
   let last = momentOf(clock);
-  let isLate = false;
   const counted = (bytes: number) => {
-    if (bytes > 0 && !isLate) {
+    if (bytes > 0) {
       // Bytes after a long silence may have waited for a program that was suspended: they prove no later
       // contact than the one before.
-      isLate = ageMs(last, clock) > STALL_MS;
-      if (!isLate) last = momentOf(clock);
+      if (ageMs(last, clock) <= STALL_MS) last = momentOf(clock);
       received = last;
     }
     onBytes?.(bytes);

@@ -100,7 +100,6 @@ export class OpenWatch<T> {
   received: Moment | undefined;
   #iterator: AsyncIterator<readonly WatchItem<T>[]> | undefined;
   #unread: readonly WatchItem<T>[] | undefined;
-  #next: Promise<IteratorResult<readonly WatchItem<T>[]>> | undefined;
   #isClosed = false;
   /** Both clocks when the program was last seen to run. */
   #looked: Moment;
@@ -128,9 +127,7 @@ export class OpenWatch<T> {
       this.#unread = undefined;
       return batch;
     }
-    this.#next ??= this.#iterator!.next();
-    const result = await abortable(this.#next, this.#link.signal);
-    this.#next = undefined;
+    const result = await abortable(this.#iterator!.next(), this.#link.signal);
     return result.done ? undefined : result.value;
   }
 
@@ -185,7 +182,6 @@ export class OpenWatch<T> {
 
   /** Makes a watch without bookmarks count as dead: this server sends them. */
   expectBookmarks(): void {
-    if (this.#isClosed) return;
     const ms = this.#bookmarkSilenceMs;
     this.#silence ??= new Watchdog(
       this.#clock,
@@ -201,12 +197,11 @@ export class OpenWatch<T> {
     this.#clock.clearTimeout(this.#relistTimer);
     this.#relistTimer = this.#clock.setTimeout(
       () => this.end(new RelistDue("a change was lost: list again")),
-      Math.max(0, dueMs - monotonicNow(this.#clock)),
+      dueMs - monotonicNow(this.#clock),
     );
   }
 
   close(): void {
-    if (this.#isClosed) return;
     this.#isClosed = true;
     this.#clock.clearTimeout(this.#deadlineTimer);
     this.#clock.clearTimeout(this.#relistTimer);
@@ -268,7 +263,6 @@ export class Watchdog {
     this.#limitMs = limitMs;
     this.#onExpired = onExpired;
     this.#alsoFedMs = alsoFedMs;
-    this.feed();
     this.#arm(limitMs);
   }
 

@@ -3,12 +3,17 @@ import { describe, it } from "node:test";
 import { NetworkError, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
 import {
+  afterInternalError,
+  afterRefused,
   codeOf,
   delayAfter,
   isPermanent,
+  NEW_TRIAL,
   NO_FAILURES,
   outageLine,
   recoveryLine,
+  SuspendedError,
+  trialAfterList,
   tryFailed,
   VeryShortWatchError,
 } from "../../src/reflector/failures.ts";
@@ -75,7 +80,10 @@ describe("tryFailed", () => {
       line(notFound, 12_345).line,
       "the server refuses: the server answered 404 NotFound (no such resource); next try in 12 s, but retries cannot fix it",
     );
-    const { failures } = line(tooMany);
+    const internal = new StatusError(newStatus(500, "InternalError", "etcd"));
+    assert.equal(line(internal).line, "lost the server: the server answered 500 InternalError (etcd)");
+    const { failures, line: busy } = line(tooMany);
+    assert.equal(busy, "lost the server: the server answered 429 TooManyRequests (slow down)");
     assert.equal(outageLine(failures, 800).line, undefined, "it was said");
     assert.equal(failures.outage?.sinceTimeMs, 5_000);
     const later = { monotonicMs: 61_000, wallMs: 65_000 };
@@ -85,6 +93,37 @@ describe("tryFailed", () => {
     assert.equal(again.outage?.sinceTimeMs, 5_000);
     const silent = tryFailed(NO_FAILURES, tooMany, { now, endsCycle: true }).failures;
     assert.equal(recoveryLine(silent, later), undefined, "its beginning is not in the log");
+  });
+});
+
+describe("SuspendedError", () => {
+  it("says for how many seconds the program was suspended", () => {
+    assert.match(new SuspendedError(90_400).message, /^the program was suspended for 90 s: /);
+  });
+});
+
+describe("afterInternalError", () => {
+  it("is answered by a next watch for as long as that is allowed; the error after that begins again", () => {
+    const internal = new StatusError(newStatus(500, "InternalError", "etcd"));
+    let failures = NO_FAILURES;
+    const retries = [0, 10_000, 10_001, 10_002].map((nowMs) => {
+      const next = afterInternalError(failures, internal, { nowMs, maxRetryMs: 10_000 });
+      failures = next.failures;
+      return next.retries;
+    });
+    assert.deepEqual(retries, [true, true, false, true]);
+  });
+});
+
+describe("trialAfterList", () => {
+  it("counts the minute of refused streams from the first one since a list was stored, not since one failed", () => {
+    const now = { monotonicMs: 30_000, wallMs: 30_000 };
+    const afterList = (failed: boolean) => {
+      const trial = trialAfterList(afterRefused(NEW_TRIAL, 0, "busy"), now, { failed });
+      return afterRefused(trial, 60_000, "busy").suspicion?.cause;
+    };
+    assert.equal(afterList(false), undefined);
+    assert.equal(afterList(true), "refused");
   });
 });
 
@@ -125,5 +164,35 @@ describe("delayAfter: delays", () => {
       600_000,
       600_000,
     ]);
+  });
+
+  it("start again after two minutes of health, and no sooner", () => {
+    let resets = 0;
+    const backoff = { nextDelayMs: () => 800, reset: () => void resets++ };
+    const resetsAt = (nowMs: number, healthySinceMs?: number) => {
+      resets = 0;
+      delayAfter({ ...NO_FAILURES, healthySinceMs }, nowMs, { backoff, random: () => 0 });
+      return resets;
+    };
+    assert.equal(resetsAt(500_000), 0, "no watch was open");
+    assert.deepEqual([119_999, 120_000].map((ms) => resetsAt(5_000 + ms, 5_000)), [0, 1]);
+  });
+
+  it("start to count 410 in a row again after health", () => {
+    const backoff = { nextDelayMs: () => 30_000 };
+    const failures = { ...NO_FAILURES, failure: expired, expiries: 3 };
+    const delayMs = (healthySinceMs?: number) =>
+      delayAfter({ ...failures, healthySinceMs }, 120_000, { backoff, random: () => 0 }).delayMs;
+    assert.deepEqual([delayMs(), delayMs(0)], [30_000, 800]);
+  });
+
+  it("are spread, where the server asks for them or a version expired, and are at least those that have grown", () => {
+    const delayMs = (failure: unknown, grownMs: number) => {
+      const options = { backoff: { nextDelayMs: () => grownMs }, random: () => 0.5 };
+      return delayAfter({ ...NO_FAILURES, failure }, 0, options).delayMs;
+    };
+    assert.deepEqual([delayMs(expired, 30_000), delayMs(expired, 1_000)], [1_200, 1_000]);
+    const asked = new StatusError(unavailable.status, { retryAfterMs: 20_000 });
+    assert.deepEqual([delayMs(asked, 800), delayMs(asked, 60_000)], [20_400, 60_000]);
   });
 });

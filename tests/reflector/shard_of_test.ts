@@ -9,9 +9,11 @@ import {
   type ListerWatcher,
   type ListOptions,
   type ListWatchContext,
+  type Quarantined,
   shardOf,
   type WatchItem,
 } from "@listwatch/cache/reflector";
+import { newStatus } from "@listwatch/cache/client";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -22,7 +24,8 @@ import { anyCharacter, propertyOptions } from "../property.ts";
 
 const NAMES = Array.from({ length: 40 }, (_, i) => `web-${i}`);
 
-function item(name: string, resourceVersion: string, uid = `uid-${name}`): KubernetesObject {
+/** The names, and so the uids, differ in their first letters: those decide on a hash's place most of all. */
+function item(name: string, resourceVersion: string, uid = `${name.slice(4)}-uid`): KubernetesObject {
   return { metadata: { namespace: "shop", name, uid, resourceVersion } };
 }
 
@@ -30,6 +33,8 @@ function item(name: string, resourceVersion: string, uid = `uid-${name}`): Kuber
 class Source implements ListerWatcher<KubernetesObject> {
   readonly asked: ListOptions[] = [];
   batches: WatchItem<KubernetesObject>[][] = [];
+  items = NAMES.map((name) => item(name, "5"));
+  quarantined: readonly Quarantined[] = [];
   applies = false;
 
   list(options: ListOptions, _: ListWatchContext) {
@@ -41,7 +46,8 @@ class Source implements ListerWatcher<KubernetesObject> {
         remainingItemCount: 7,
         ...(this.applies && shardSelector !== undefined && { shardInfo: { selector: shardSelector } }),
       },
-      items: NAMES.map((name) => item(name, "5")),
+      items: this.items,
+      quarantined: this.quarantined,
     });
   }
 
@@ -85,9 +91,44 @@ describe("shardOf", () => {
     assert.equal(shardOf(unknown, { index: 0, of: 2 }).identity, undefined);
   });
 
+  it("says whose shard it is, and has the resource and the metadata of its own that its source has", async () => {
+    const { description, resource, metadata } = shardOf(new Source(), { index: 0, of: 2 });
+    assert.deepEqual([description, resource, metadata], ["objects, shard 0 of 2", undefined, undefined]);
+    const gvr = { group: "", version: "v1", resource: "pods" };
+    const source = Object.assign(new Source(), {
+      description: "pods",
+      resource: gvr,
+      metadata: () => new Source(),
+    });
+    const shard = shardOf(source, { index: 1, of: 2 });
+    assert.deepEqual([shard.description, shard.resource], ["pods, shard 1 of 2", gvr]);
+    const { items } = await shard.metadata!().list({}, context);
+    assert.deepEqual(items.map(({ metadata }) => metadata!.name), own(1));
+  });
+
+  it("passes on what could not be read of its own, or of no shard that is known, and every error", async () => {
+    const source = new Source();
+    const keys = [`shop/${own(1)[0]}`, `shop/${own(0)[0]}`, undefined];
+    source.quarantined = keys.map((key) => ({ reason: "torn", path: "", ...(key && { key }) }));
+    source.batches = [source.quarantined.map((quarantined) => ({ type: "QUARANTINED", quarantined }))];
+    source.batches.push([{ type: "ERROR", object: newStatus(410, "Expired", "too old") }]);
+    for (const [by, passed] of [["name", [keys[0], undefined]], ["uid", keys]] as const) {
+      const shard = shardOf(source, { index: 1, of: 2, by, logger: silentLogger });
+      const { quarantined } = await shard.list({}, context);
+      assert.deepEqual(quarantined?.map(({ key }) => key), passed);
+      const events = (await Array.fromAsync(await shard.watch({}, context))).flat();
+      assert.deepEqual(events.map((one) => one.type === "QUARANTINED" ? one.quarantined.key : one.type), [
+        ...passed,
+        "ERROR",
+      ]);
+    }
+  });
+
   it("lists what is its own, without a count of the rest", async () => {
     const source = new Source();
-    const page = await shardOf(source, { index: 1, of: 2 }).list({}, context);
+    const logger = new LogRecorder();
+    const page = await shardOf(source, { index: 1, of: 2, logger }).list({}, context);
+    assert.deepEqual(logger.lines, [], "a server knows no shards by name");
     assert.deepEqual(page.items.map(({ metadata }) => metadata!.name), own(1));
     assert.deepEqual(page.metadata, { resourceVersion: "100" });
     assert.deepEqual(source.asked, [{}]);
@@ -101,10 +142,12 @@ describe("shardOf", () => {
       [{ type: "DELETED", object: item(other, "103") }, { type: "ADDED", object: item(other, "104") }],
       [{ type: "BOOKMARK", object: { metadata: { resourceVersion: "110" } } }],
       [{ type: "ADDED", object: item(other, "109") }],
+      [{ type: "ADDED", object: item(other, "110") }],
     ];
     const stream = await shardOf(source, { index: 1, of: 2 }).watch({ resourceVersion: "100" }, context);
     const lines: string[] = [];
     for await (const batch of stream) {
+      assert.ok(batch.length > 0);
       for (const event of batch) {
         if (event.type === "QUARANTINED" || event.type === "ERROR") continue;
         lines.push(`${event.type} ${event.object.metadata?.resourceVersion}`);
@@ -122,17 +165,23 @@ describe("shardOf", () => {
       [{ type: "ADDED", object: item(other, "85") }],
       [{ type: "BOOKMARK", object: { metadata: end } }],
       [{ type: "MODIFIED", object: item(other, "91") }],
+      [{ type: "BOOKMARK", object: { metadata: { resourceVersion: "92" } } }],
+      [{ type: "MODIFIED", object: item(other, "93") }],
     ];
-    const stream = await shardOf(source, { index: 1, of: 2 }).watch({ sendInitialEvents: true }, context);
-    const lines: string[] = [];
-    for await (const batch of stream) {
-      for (const event of batch) {
-        if (event.type !== "QUARANTINED" && event.type !== "ERROR") {
-          lines.push(`${event.type} ${event.object.metadata?.resourceVersion}`);
+    const beginnings = [{ sendInitialEvents: true, resourceVersion: "60" }, { resourceVersion: "" }, {}];
+    for (const beginning of beginnings) {
+      const stream = await shardOf(source, { index: 1, of: 2 }).watch(beginning, context);
+      const lines: string[] = [];
+      for await (const batch of stream) {
+        for (const event of batch) {
+          if (event.type !== "QUARANTINED" && event.type !== "ERROR") {
+            lines.push(`${event.type} ${event.object.metadata?.resourceVersion}`);
+          }
         }
       }
+      const expected = ["ADDED 70", "BOOKMARK 90", "BOOKMARK 91", "BOOKMARK 92", "BOOKMARK 93"];
+      assert.deepEqual(lines, expected, JSON.stringify(beginning));
     }
-    assert.deepEqual(lines, ["ADDED 70", "BOOKMARK 90", "BOOKMARK 91"]);
   });
 
   it("asks a server that has it for its range only, and believes what the list says", async () => {
@@ -154,7 +203,7 @@ describe("shardOf", () => {
   it("notices a server that ignores the selector, says so once, and skips what is not its own", async () => {
     const source = new Source();
     const logs = new LogRecorder();
-    const shards = [0, 1].map((index) => shardOf(source, { index, of: 2, by: "uid", logger: logs }));
+    const shards = [0, 1, 2].map((index) => shardOf(source, { index, of: 3, by: "uid", logger: logs }));
     const names: string[] = [];
     for (const shard of shards) {
       for (let i = 0; i < 2; i++) {
@@ -163,7 +212,7 @@ describe("shardOf", () => {
       }
     }
     assert.deepEqual(names.toSorted(), NAMES.toSorted());
-    assert.equal(logs.lines.length, 2, "one for each shard");
+    assert.equal(logs.lines.length, 3, "one for each shard");
     assert.match(logs.lines[0], /ignored the shardSelector/);
   });
 
@@ -176,6 +225,11 @@ describe("shardOf", () => {
       shards.map(async (shard) => (await shard.list({}, context)).items.length),
     );
     assert.deepEqual(counts.toSorted((a, b) => a - b), [0, 0, NAMES.length]);
+    source.items = [{ metadata: { name: "node-1" } }];
+    const nodes = await Promise.all(
+      shards.map(async (shard) => (await shard.list({}, context)).items.length),
+    );
+    assert.deepEqual(nodes.toSorted(), [0, 0, 1], "what has no namespace, too");
   });
 
   it("refuses what is no shard, and is the source itself where there is one", () => {

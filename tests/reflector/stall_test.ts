@@ -91,6 +91,21 @@ describe("Reflector, in a program that was suspended,", () => {
     }
   });
 
+  it("keeps what a streamed list brings after it, as a list's items, and follows that stream", async () => {
+    const answer = Promise.withResolvers<FakeWatcher>();
+    await using run = newRun([{ watch: answer.promise }], { useWatchList: true });
+    await run.start();
+    await run.clock.jump(153_000);
+    const stream = openWatch((watcher) => watcher.add(at("a@1")));
+    answer.resolve(stream);
+    await run.clock.advance(0);
+    stream.bookmark("10", { "k8s.io/initial-events-end": "true" });
+    stream.add(at("b@11"));
+    await run.clock.advance(0);
+    assert.deepEqual(run.store.operations, ["replace 10: a@1", "add b@11"]);
+    assert.deepEqual([run.source.requests, run.log.of("warn")], [['stream ""'], []]);
+  });
+
   it("is not taken for it where a server is slow to open a watch, and may be", async () => {
     const slow = Promise.withResolvers<FakeWatcher>();
     await using run = newRun([{ list: page("a@1", "10") }, { watch: slow.promise }], {
