@@ -364,7 +364,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: an object that only the cache has is a failure",
     file: "src/controller/reconcile_loop.ts",
-    within: "#present",
+    within: "#onServer",
     find: "if (isNotFound(error)) return undefined;",
     replace: "",
     test: "tests/controller/own_object_test.ts",
@@ -514,8 +514,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: the removal of a finalizer that fails is no failure",
     file: "src/controller/reconcile_loop.ts",
-    find: "await this.#finalized(object, self, result);",
-    replace: "void this.#finalized(object, self, result).catch(() => {});",
+    find: "await this.#finalized(key, object, { self, signal, result });",
+    replace: "void this.#finalized(key, object, { self, signal, result }).catch(() => {});",
     test: "tests/controller/finalizers_test.ts",
   },
   {
