@@ -23,6 +23,8 @@ export interface AbuseOptions {
   readonly seconds: number;
   /** Only attacks whose name contains this. */
   readonly attack?: string;
+  /** No attack whose name contains this. */
+  readonly except?: string;
 }
 
 /** What was measured. */
@@ -46,7 +48,7 @@ const SAMPLE_MS = 500;
 /** Serves a cluster of 20,000 pods, measures for some seconds alone, and then while all attackers work. */
 export async function measureAbuse(
   { command, preload, program }: Listwatch,
-  { seconds, attack = "" }: AbuseOptions,
+  { seconds, attack = "", except = "" }: AbuseOptions,
 ): Promise<AbuseFigures> {
   // What attacks has other machines, as a rule: here it must not take the server's part of this one.
   const cluster = new Program("nice", ["-n", "10", ...DENO_RUN, pathOf("abuse_cluster.ts")]);
@@ -81,6 +83,7 @@ export async function measureAbuse(
       pathOf("abuse_attackers.ts"),
       port,
       attack,
+      except,
     ]);
     programs.push(attackers);
     const startMs = Date.now();

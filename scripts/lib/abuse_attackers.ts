@@ -1,6 +1,7 @@
 /**
- * The attackers of `scripts/abuse.ts`, a program. Arguments: the port, and a part of the names of the
- * attacks. Prints at the end of its input how often each was carried out.
+ * The attackers of `scripts/abuse.ts`, a program. Arguments: the port, a part of the names of the
+ * attacks, and one of the names of those that are left out. Prints at the end of its input how often each was
+ * carried out.
  *
  * @module
  */
@@ -138,6 +139,14 @@ const HEADS = ["/dashboard/state", "/apis", "/api/v1/pods", "/api/v1/pods?watch=
 let headCount = 0;
 const heads = oneByOne("HEAD requests", () => head(pick(HEADS, headCount++), KNOWN).replace("GET", "HEAD"));
 
+/** Opens a window of an order of its own, and leaves it. */
+function orders(socket: Socket, i: number): void {
+  const order = `metadata.labels.x${i}-${Math.floor(Math.random() * 1e9)}%2Cmetadata.name`;
+  socket.write(head(`/api/v1/pods?watch=true&sortBy=${order}&limit=100`, KNOWN));
+  socket.resume();
+  setTimeout(() => socket.destroy(), 5_000);
+}
+
 /** Opens a watch over a WebSocket, and sends pings and empty messages. */
 function frames(socket: Socket, i: number): void {
   const handshake = `${KNOWN}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
@@ -152,9 +161,9 @@ function frames(socket: Socket, i: number): void {
 }
 
 if (import.meta.main) {
-  const [port, only = ""] = Deno.args;
+  const [port, only, except] = Deno.args;
   const start = (many: number, kind: string, attack: (socket: Socket, i: number) => void) => {
-    if (!kind.includes(only)) return;
+    if (!kind.includes(only) || (except !== "" && kind.includes(except))) return;
     for (let n = 0; n < many; n++) void again(Number(port), kind, (socket, i) => attack(socket, i + n));
   };
   start(4, "pipelining connections", pipeline);
@@ -162,6 +171,7 @@ if (import.meta.main) {
   start(300, "unread connections", neverRead);
   start(100, "connections with random tokens", tokens);
   start(40, "searching connections", search);
+  start(100, "windows of distinct orders", orders);
   start(5, "connections with tiny chunks", tinyChunks);
   start(20, "connections with distinct selectors", selectors);
   start(20, "connections with HEAD", heads);

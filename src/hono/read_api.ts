@@ -177,6 +177,7 @@ async function answerRoute(
 
 /** Answers a request that is answered whatever readers there are. */
 async function answerPlain(c: Context, state: ReadApiState, route: Route): Promise<Response> {
+  state.readers.dropUnused();
   const answer = await answerRoute(c, state, route, undefined);
   return answer instanceof Response ? answer : await refusalResponse(c, answer);
 }
@@ -417,7 +418,6 @@ function readyRoute(c: Context, { gate, served, readers, settings }: ReadApiStat
   return {
     access: "open",
     answer: async () => {
-      readers.dropUnused();
       const checks = checksOf(served, readers, settings.maxLagMs);
       const verbose = c.req.query("verbose") !== undefined;
       const hasNames = verbose || checks.some(({ problem }) => problem !== undefined);

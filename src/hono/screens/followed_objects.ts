@@ -22,6 +22,8 @@ export interface FollowedObject<T> {
   readonly object: T | undefined;
 }
 
+export type HasRoom = () => boolean | Promise<boolean>;
+
 const IN_HEAD: ReadonlySet<unknown> = new Set(["name", "namespace", "uid", "resourceVersion", "labels"]);
 
 export interface ReadField {
@@ -31,6 +33,8 @@ export interface ReadField {
 }
 
 export interface FollowOptions {
+  /** Counts the bytes while they grow; `false` if there is no room for so many. */
+  readonly hasRoom: HasRoom;
   /** The objects that are followed; all without a selection. */
   readonly selection: Selection | undefined;
   /** The only fields that are read of the objects; `undefined`: any. */
@@ -54,15 +58,13 @@ const MOST_UNREAD = 2_048;
 // While more follow one content, none reads along: together they would take the turn of the event.
 const MOST_ALONG = 16;
 
-// The text and the key of one object, its places in two maps.
-const ENTRY_BYTES = 250;
-
 /** Follows the selected objects of one content, and makes rows of values of them. */
 export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   protected readonly content: Content<T>;
   /** The values, by their places. */
   protected blocks: Blocks<V> = NO_BLOCKS;
   #state: RowsState<V> | undefined;
+  readonly #hasRoom: HasRoom;
   readonly #selection: Selection | undefined;
   /** Cuts what is read of an object out of its text, so that the rest of it is not looked at. */
   readonly #cut: FieldCut | undefined;
@@ -76,11 +78,10 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   #reading: Promise<void> | undefined;
   #spentUnits = 0;
   windows = 0;
-  /** Counts {@linkcode FollowedObjects.bytes} while they grow; `false` if there is no room for so many. */
-  hasRoom: () => boolean | Promise<boolean> = () => true;
 
-  constructor(content: Content<T>, { selection, reads }: FollowOptions) {
+  constructor(content: Content<T>, { hasRoom, selection, reads }: FollowOptions) {
     this.content = content;
+    this.#hasRoom = hasRoom;
     this.#selection = selection;
     // A test of fields needs the object.
     const fields = selection?.hasFields === undefined ? reads : undefined;
@@ -95,9 +96,7 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   abstract get length(): number;
 
   /** How many bytes they take, about. */
-  get bytes(): number {
-    return this.length * ENTRY_BYTES;
-  }
+  abstract get bytes(): number;
 
   /** There are no objects any more, and no blocks. */
   protected abstract clear(): void;
@@ -228,7 +227,7 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
           if (object !== undefined) batch.push({ key, held, object });
         }
         this.read(batch);
-        const hasRoom = this.hasRoom();
+        const hasRoom = this.#hasRoom();
         if (hasRoom !== true && !await hasRoom) {
           this.clear();
           throw new StatusError(tooManyRequests());
@@ -294,7 +293,7 @@ export class KeptFollowers implements Keeper {
     { name, selection, make }: {
       readonly name: string;
       readonly selection: Selection | undefined;
-      readonly make: () => F;
+      readonly make: (hasRoom: HasRoom) => F;
     },
   ): F {
     const ofContent = getOrMake(this.#byContent, content, () => new Map<string, Kept>());
@@ -302,7 +301,7 @@ export class KeptFollowers implements Keeper {
     let kept = ofContent.get(fullName);
     if (kept === undefined) {
       const made: Kept = kept = {
-        followed: make(),
+        followed: make(() => this.#hasRoom(made)),
         name: fullName,
         content,
         usedMs: 0,
@@ -310,7 +309,6 @@ export class KeptFollowers implements Keeper {
         client: undefined,
       };
       ofContent.set(fullName, made);
-      made.followed.hasRoom = () => this.#hasRoom(made);
       content.log.along.add(kept.followed);
     }
     kept.usedMs = monotonicNow(this.#clock);

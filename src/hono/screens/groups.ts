@@ -7,7 +7,7 @@ import type { Steps } from "../../util/turns.ts";
 import { type Block, mergedBlocks, withChanges } from "../content/states.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
-import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
+import { type FollowedObject, FollowedObjects, type HasRoom } from "./followed_objects.ts";
 import { aggregate, eachValue, sortText } from "./order_spec.ts";
 
 export const SCREENS_VERSION = "screens.listwatch/v1";
@@ -25,6 +25,7 @@ export interface GroupsOptions {
   readonly groupBy: readonly ScreenPath[];
   readonly sum: readonly ScreenPath[];
   readonly selection: Selection | undefined;
+  readonly hasRoom: HasRoom;
 }
 
 interface Tally {
@@ -58,9 +59,10 @@ interface Share {
 
 // An object is in one group for each combination of its values.
 const MOST_OF_ONE = 100;
-// An object's share, and a group, its place and its row; and what a sum adds to a share.
+// An object's share; a group and its row, without the values, which its place and its row have, too; a sum.
 const SHARE_BYTES = 250;
 const TALLY_BYTES = 1_000;
+const VALUES_TIMES = 3;
 const SUM_BYTES = 16;
 // Few enough to be sorted in one step.
 const RUN = 256;
@@ -72,9 +74,10 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T, Group
   readonly #options: GroupsOptions;
   readonly #tallies = new Map<string, Tally>();
   readonly #shares = new Map<string, Share>();
+  #placeLengths = 0;
 
   constructor(content: Content<T>, options: GroupsOptions) {
-    super(content, { selection: options.selection, reads: [...options.groupBy, ...options.sum] });
+    super(content, { ...options, reads: [...options.groupBy, ...options.sum] });
     this.#options = options;
   }
 
@@ -84,12 +87,14 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T, Group
 
   override get bytes(): number {
     const ofSums = SUM_BYTES * this.#options.sum.length;
-    return this.#shares.size * (SHARE_BYTES + ofSums) + this.#tallies.size * (TALLY_BYTES + 4 * ofSums);
+    const ofTallies = this.#tallies.size * (TALLY_BYTES + 4 * ofSums) + VALUES_TIMES * this.#placeLengths;
+    return this.#shares.size * (SHARE_BYTES + ofSums) + ofTallies;
   }
 
   protected clear(): void {
     this.#tallies.clear();
     this.#shares.clear();
+    this.#placeLengths = 0;
   }
 
   protected read(objects: readonly FollowedObject<T>[]): void {
@@ -129,7 +134,7 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T, Group
   #show(changed: Iterable<Tally>): void {
     const groups = new Map<string, Group | undefined>();
     for (const tally of changed) {
-      if (tally.count === 0) this.#tallies.delete(tally.place);
+      if (tally.count === 0 && this.#tallies.delete(tally.place)) this.#placeLengths -= tally.place.length;
       groups.set(tally.place, tally.count === 0 ? undefined : this.#groupOf(tally));
     }
     this.blocks = withChanges(this.blocks, groups.keys(), (place) => groups.get(place));
@@ -165,8 +170,10 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T, Group
   #tallyOf(values: readonly unknown[]): Tally {
     const order = values.map((value) => sortText(value, { isDescending: false })).join("");
     const place = order + JSON.stringify(values);
-    const newTally = () => ({ place, values, count: 0, sums: this.#options.sum.map(() => new Sum()) });
-    return getOrMake(this.#tallies, place, newTally);
+    return getOrMake(this.#tallies, place, () => {
+      this.#placeLengths += place.length;
+      return { place, values, count: 0, sums: this.#options.sum.map(() => new Sum()) };
+    });
   }
 
   #groupOf({ values, count, sums }: Tally): Group {

@@ -134,18 +134,19 @@ export function eachValue(object: unknown, { segments }: ScreenPath, call: (valu
   });
 }
 
-// The first character of a value: types one after the other, and what has no value at the end.
+// The first character of a value: types one after the other, and what has no value at the end. Texts without
+// a character above 0xff take half of the memory: only values bring one.
 const NUMBER = "2";
 const TIME = "3";
 const TEXT = "4";
-const NO_VALUE = "\uffff";
+const NO_VALUE = "\u00ff";
 
 // Longer texts differ in their names.
 const MOST_TEXT = 256;
 
 const END = "\u0000";
 const ESCAPE = "\u0001";
-const HIGHEST = 0xffff;
+const HIGHEST = 0xff;
 
 /**
  * The text of one value: two of them compare, character by character, as people expect of the values.
@@ -172,7 +173,8 @@ function textOf(value: string, isDescending: boolean): string {
   return isDescending ? complement(text) : text;
 }
 
-const view = new DataView(new ArrayBuffer(8));
+const bytes = new Uint8Array(8);
+const view = new DataView(bytes.buffer);
 /** Objects that come one after the other often have the same value, and share its text then. */
 let last = { type: "", number: NaN, isDescending: false, text: "" };
 
@@ -180,14 +182,13 @@ let last = { type: "", number: NaN, isDescending: false, text: "" };
 function numberText(type: string, number: number, isDescending: boolean): string {
   if (number === last.number && type === last.type && isDescending === last.isDescending) return last.text;
   view.setFloat64(0, number === 0 ? 0 : number);
-  const isNegative = view.getUint8(0) >= 0x80;
-  const code = (at: number) => {
-    const bits = view.getUint16(at);
-    const ascending = isNegative ? HIGHEST - bits : at === 0 ? bits | 0x8000 : bits;
-    return isDescending ? HIGHEST - ascending : ascending;
-  };
-  const first = isDescending ? HIGHEST - type.charCodeAt(0) : type.charCodeAt(0);
-  const text = String.fromCharCode(first, code(0), code(2), code(4), code(6));
+  const codes = [type.charCodeAt(0), ...bytes];
+  const isNegative = bytes[0] >= 0x80;
+  for (let i = 1; i < codes.length; i++) {
+    if (isNegative) codes[i] = HIGHEST - codes[i];
+    else if (i === 1) codes[i] |= 0x80;
+  }
+  const text = String.fromCharCode(...isDescending ? codes.map((code) => HIGHEST - code) : codes);
   last = { type, number, isDescending, text };
   return text;
 }
@@ -226,9 +227,14 @@ function escaped(text: string): string {
   return text.replaceAll(ESCAPE, `${ESCAPE}\u0002`).replaceAll(END, `${ESCAPE}\u0001`);
 }
 
+/** A text that is before another one where its own is behind that. */
 function complement(text: string): string {
   let result = "";
-  // A text begins with its type, so that none comes behind a value of no type.
-  for (let i = 0; i < text.length; i++) result += String.fromCharCode(HIGHEST - text.charCodeAt(i));
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    // A text begins with its type, so that none comes behind a value of no type.
+    if (code < 0x80) result += String.fromCharCode(HIGHEST - code);
+    else result += `\u0000${String.fromCharCode(0xffff - code)}`;
+  }
   return result;
 }

@@ -13,15 +13,9 @@ import {
   withChanges,
 } from "../content/states.ts";
 import type { Content } from "../content/content.ts";
-import {
-  isRewritten,
-  type ListRequest,
-  type Page,
-  type Selection,
-  stateTooOld,
-} from "../content/selection.ts";
+import { isRewritten, type ListRequest, type Page, stateTooOld } from "../content/selection.ts";
 import type { Pacer, Steps } from "../../util/turns.ts";
-import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
+import { type FollowedObject, FollowedObjects, type FollowOptions } from "./followed_objects.ts";
 import type { OrderSpec } from "./order_spec.ts";
 import { RowsState } from "./row_changes.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
@@ -29,11 +23,11 @@ import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { continueTooOld, isStatus, quotedStart } from "../../protocol/statuses.ts";
 
-/** Objects as they were read, in the order of their keys. */
+/** Objects as they were read, in the order of their keys, with their places. */
 interface ReadObjects<T> {
   readonly keys: string[];
   readonly helds: Held<T>[];
-  readonly texts: string[];
+  readonly places: string[];
 }
 
 /** The objects that come first of those that were read, by their places there. */
@@ -46,20 +40,19 @@ class FirstObjects<T> {
     this.#count = count;
   }
 
-  /** The objects from one place on are new. */
-  look({ texts }: ReadObjects<T>, from: number): void {
+  /** The objects from one index on are new. */
+  look({ places }: ReadObjects<T>, from: number): void {
     const best = this.#best;
-    const last = best.length < this.#count ? undefined : texts[best[this.#count - 1]];
+    const last = best.length < this.#count ? undefined : places[best[this.#count - 1]];
     const { length } = best;
-    // Among equal objects, those that were read first come first.
-    for (let i = from; i < texts.length; i++) if (last === undefined || texts[i] < last) best.push(i);
+    for (let i = from; i < places.length; i++) if (last === undefined || places[i] < last) best.push(i);
     if (best.length === length) return;
-    best.sort((a, b) => texts[a] < texts[b] ? -1 : texts[a] > texts[b] ? 1 : a - b);
+    best.sort((a, b) => places[a] < places[b] ? -1 : 1);
     best.length = Math.min(best.length, this.#count);
   }
 
-  settle({ keys, texts, helds }: ReadObjects<T>, resourceVersion: string): void {
-    const byPlace = new Map(this.#best.map((i) => [texts[i] + keys[i], helds[i]]));
+  settle({ keys, places, helds }: ReadObjects<T>, resourceVersion: string): void {
+    const byPlace = new Map(this.#best.map((i) => [places[i], helds[i]]));
     const blocks = blocksOf([...byPlace.keys()], (place) => byPlace.get(place));
     this.rows.resolve(new RowsState(blocks, resourceVersion, keys.length));
   }
@@ -69,6 +62,8 @@ class FirstObjects<T> {
 const MOST_FIRST = 2_000;
 // Few enough to be sorted in one step.
 const RUN = 256;
+// The head of a place, and what refers to it, the key and the object: measured, with some garbage.
+const ENTRY_BYTES = 100;
 
 /** The selected objects of one content in one order; objects of equal values in the order of their keys. */
 export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T>> {
@@ -76,18 +71,22 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T
   /** The place of each object, by its key: the text that it is sorted by, then its key. */
   #places: Blocks<string> = NO_BLOCKS;
   /** Objects that were read and are not in order yet. */
-  #read: ReadObjects<T> = { keys: [], helds: [], texts: [] };
+  #read: ReadObjects<T> = nothingRead();
+  #bytes = 0;
   /** Collects the first objects, for a reader that should not wait until all are in order. */
   #first: FirstObjects<T> | undefined;
 
-  /** @param selection Which objects it has; all of them without. */
-  constructor(content: Content<T>, spec: OrderSpec, selection: Selection | undefined) {
-    super(content, { selection, reads: spec.reads });
+  constructor(content: Content<T>, spec: OrderSpec, options: Omit<FollowOptions, "reads">) {
+    super(content, { ...options, reads: spec.reads });
     this.#spec = spec;
   }
 
   get length(): number {
-    return this.#places.length || this.#read.keys.length;
+    return this.#places.length;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /**
@@ -124,33 +123,30 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T
 
   protected clear(): void {
     this.#places = NO_BLOCKS;
-    this.#read = { keys: [], helds: [], texts: [] };
+    this.#read = nothingRead();
+    this.#bytes = 0;
   }
 
   protected read(objects: readonly FollowedObject<T>[]): void {
-    const { keys, helds, texts } = this.#read;
+    const { keys, helds, places } = this.#read;
     const from = keys.length;
     for (const { key, held, object } of objects) {
+      const place = this.#placeFor(key, object)!;
       keys.push(key);
       helds.push(held!);
-      texts.push(this.#spec.textOf(object!));
+      places.push(place);
+      this.#bytes += bytesOf(place);
     }
     this.#first?.look(this.#read, from);
   }
 
   protected *settle(resourceVersion: string | undefined): Steps {
-    const { keys, helds, texts } = this.#read;
+    const { keys, helds, places } = this.#read;
     if (resourceVersion !== undefined) this.#first?.settle(this.#read, resourceVersion);
     this.#first = undefined;
-    const places: string[] = [];
     const runs: Block<Held<T>>[] = [];
-    while (places.length < keys.length) {
-      const run: number[] = [];
-      for (const end = Math.min(places.length + RUN, keys.length); places.length < end;) {
-        const i = places.length;
-        run.push(i);
-        places.push(texts[i] + keys[i]);
-      }
+    for (let from = 0; from < keys.length; from += RUN) {
+      const run = Array.from({ length: Math.min(RUN, keys.length - from) }, (_, i) => from + i);
       run.sort((a, b) => places[a] < places[b] ? -1 : 1);
       runs.push({ keys: run.map((i) => places[i]), values: run.map((i) => helds[i]) });
       yield;
@@ -158,7 +154,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T
     this.blocks = yield* mergedBlocks(runs);
     let next = 0;
     this.#places = blocksOf(keys, () => places[next++]);
-    this.#read = { keys: [], helds: [], texts: [] };
+    this.#read = nothingRead();
   }
 
   protected put(objects: Iterable<FollowedObject<T>>): void {
@@ -169,7 +165,10 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T
       const before = this.#placeOf(key);
       if (before !== undefined && before !== place) values.set(before, undefined);
       if (place !== undefined) values.set(place, held);
-      if (before !== place) places.set(key, place);
+      if (before === place) continue;
+      places.set(key, place);
+      this.#bytes += (place === undefined ? 0 : bytesOf(place)) -
+        (before === undefined ? 0 : bytesOf(before));
     }
     this.blocks = changed(this.blocks, values);
     this.#places = changed(this.#places, places);
@@ -186,6 +185,16 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T
     const reader = readerOf(this.#places);
     return reader.key(index) === key ? reader.value(index) : undefined;
   }
+}
+
+function nothingRead<T>(): ReadObjects<T> {
+  return { keys: [], helds: [], places: [] };
+}
+
+const WIDE = /[^\0-\xff]/;
+
+function bytesOf(place: string): number {
+  return ENTRY_BYTES + place.length * (WIDE.test(place) ? 2 : 1);
 }
 
 function changed<V>(blocks: Blocks<V>, values: ReadonlyMap<string, V | undefined>): Blocks<V> {

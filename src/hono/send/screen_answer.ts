@@ -12,7 +12,7 @@ import type { Content } from "../content/content.ts";
 import { type ListRequest, newSelection, type Page, type Selectors } from "../content/selection.ts";
 import { tooManyRequests } from "../request/refusals.ts";
 import type { View } from "../request/requested_read.ts";
-import { type KeptFollowers, sharedName } from "../screens/followed_objects.ts";
+import { type HasRoom, type KeptFollowers, sharedName } from "../screens/followed_objects.ts";
 import { type Group, groupList, Groups } from "../screens/groups.ts";
 import { orderSpecOf } from "../screens/order_spec.ts";
 import { cutSortedPage, firstRows, notAround, offsetOf, Order } from "../screens/orders.ts";
@@ -45,7 +45,7 @@ async function orderOf(
   const spec = orderSpecOf(sortBy, { printer: printerOf(resource), nowMs: settings.clock.now() });
   if (isStatus(spec)) return spec;
   const selection = newSelection(resource, request);
-  const make = () => new Order(content, spec, selection);
+  const make = (hasRoom: HasRoom) => new Order(content, spec, { selection, hasRoom });
   const name = `order ${spec.name}`;
   const order = followers.get(content, { name, selection, make });
   try {
@@ -80,7 +80,7 @@ async function groupsOf(
 ): Promise<{ readonly groups: Groups<KubernetesObject>; readonly name: string } | Status> {
   const { state: { followers }, resource, screen: { groupBy = [], sum = [] }, pacer } = request;
   const selection = newSelection(resource, request);
-  const make = () => new Groups(content, { groupBy, sum, selection });
+  const make = (hasRoom: HasRoom) => new Groups(content, { groupBy, sum, selection, hasRoom });
   const name = `groups ${JSON.stringify([groupBy.map(({ text }) => text), sum.map(({ text }) => text)])}`;
   const groups = followers.get(content, { name, selection, make });
   try {

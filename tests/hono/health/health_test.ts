@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { checksOf } from "../../../src/hono/health/health.ts";
+import { readApiOf } from "../../../src/hono/read_api.ts";
+import { newReadApiState } from "../../../src/hono/read_api_state.ts";
 import { parseResource } from "../../../src/meta/resource.ts";
-import { FakeInformer } from "../fake_informer.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { FakeInformer, object } from "../fake_informer.ts";
 
 interface State {
   readonly phase?: string;
@@ -73,4 +76,24 @@ describe("checksOf", () => {
       ["shutdown"],
     );
   });
+});
+
+describe("readApi, its paths of health", () => {
+  for (const path of ["/healthz", "/livez", "/readyz", "/readyz/ping", "/version"]) {
+    it(`give back the memory of what no reader uses any more, at ${path}`, async () => {
+      const clock = new FakeClock();
+      const informer = FakeInformer.with([object("a/1", 1)], 1_000);
+      const resources = [{ informer, resource: "v1/pods" }];
+      const state = newReadApiState({ resources, allowAnonymous: true, clock });
+      const api = readApiOf(state);
+      const kept = () => state.followers.kept.size;
+      for (let i = 0; i < 6; i++) {
+        await (await api.request(`/api/v1/pods?limit=1&sortBy=metadata.labels.x${i}`)).text();
+      }
+      assert.equal(kept(), 6);
+      await clock.advance(60_000);
+      await (await api.request(path)).text();
+      assert.equal(kept(), 4, "the last four are kept for longer");
+    });
+  }
 });

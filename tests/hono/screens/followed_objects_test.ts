@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Content } from "../../../src/hono/content/content.ts";
 import { Readers } from "../../../src/hono/request/readers.ts";
-import { KeptFollowers } from "../../../src/hono/screens/followed_objects.ts";
+import { type HasRoom, KeptFollowers } from "../../../src/hono/screens/followed_objects.ts";
 import { Order } from "../../../src/hono/screens/orders.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import type { KubernetesObject } from "../../../src/meta/object.ts";
@@ -26,12 +26,13 @@ function kept() {
     const spec = {
       name,
       reads: undefined,
-      textOf: ({ metadata }: { readonly metadata?: { readonly name?: string } }) => {
+      textOf: ({ metadata }: KubernetesObject) => {
         if (refused.has(metadata!.name)) throw new Error(`${metadata!.name} cannot be read`);
-        return `${metadata!.name}\0`;
+        return `${metadata!.labels?.text ?? metadata!.name}\0`;
       },
     };
-    const make = () => new Order<KubernetesObject>(content, spec, undefined);
+    const make = (hasRoom: HasRoom) =>
+      new Order<KubernetesObject>(content, spec, { selection: undefined, hasRoom });
     const found = followers.get<Order<KubernetesObject>>(content, { name, selection: undefined, make });
     if (found.isBehind) reads++;
     await found.ready(new Pacer({ units: 1_000 }));
@@ -68,7 +69,7 @@ describe("KeptFollowers", () => {
     shown.windows = 1;
     await order("other");
     readers.dropUnused();
-    const most = MOST_BYTES - shown.length * 250;
+    const most = MOST_BYTES - shown.bytes;
     assert.ok(readers.keep(most));
     assert.deepEqual(names(), ["shown"]);
     assert.equal(readers.keep(1), false);
@@ -90,12 +91,35 @@ describe("KeptFollowers", () => {
 
   it("wait for room until others were read, and may be dropped", async () => {
     const { readers, followers, order } = kept();
-    assert.ok(readers.keep(MOST_BYTES - 1_100));
-    // Each has 500 bytes.
+    assert.ok(readers.keep(MOST_BYTES - 500));
+    // Each has 210 bytes.
     const all = await Promise.all(["a", "b", "c", "d"].map((name) => order(name)));
     assert.deepEqual(all.map(({ length }) => length), [2, 2, 2, 2]);
     readers.dropUnused();
     assert.ok(followers.kept.size <= 3);
+  });
+
+  it("count what is in them, whatever has come, changed and left", async () => {
+    const { informer, order } = kept();
+    const followed = await order("followed");
+    const atFirst = followed.bytes;
+    let version = 1_001;
+    const put = (textOf: (i: number) => string) => {
+      for (let i = 0; i < 300; i++) {
+        informer.put(object(`b/${i}`, version++, { labels: { text: textOf(i) } }));
+      }
+      followed.present();
+    };
+    put(() => "short");
+    const short = followed.bytes;
+    put((i) => "x".repeat(5 + i));
+    assert.equal(followed.bytes - short, (299 * 300) / 2);
+    put((i) => "\u540d".repeat(5 + i)); // the characters of all places take two bytes then
+    assert.ok(followed.bytes - short > (299 * 300) / 2 + 300 * 10);
+    assert.equal(followed.bytes, (await order("read now")).bytes);
+    for (let i = 0; i < 300; i++) informer.remove(`b/${i}`, version++);
+    followed.present();
+    assert.equal(followed.bytes, atFirst);
   });
 
   it("leave no more than one that there was no room for", async () => {
@@ -112,7 +136,7 @@ describe("KeptFollowers", () => {
     assert.equal(followers.kept.size, 1);
     readers.unkeep(most);
     readers.dropUnused();
-    assert.ok(readers.keepSpare(MOST_BYTES - 500));
+    assert.ok(readers.keepSpare(MOST_BYTES - 210));
   });
 
   it("do not read along where many follow: each is read again, in turns", async () => {
@@ -127,7 +151,7 @@ describe("KeptFollowers", () => {
     const { readers, followers, order } = kept();
     for (const name of ["a", "b", "a"]) await order(name);
     readers.dropUnused(); // it counts their bytes
-    assert.ok(readers.keep(MOST_BYTES - 500)); // there is room for one of them
+    assert.ok(readers.keep(MOST_BYTES - 300)); // there is room for one of them
     assert.deepEqual(Array.from(followers.kept, ({ name }) => JSON.parse(name)[0]), ["a"]);
   });
 

@@ -18,6 +18,7 @@ describe("Groups", () => {
       groupBy: readPaths("metadata.name", 1),
       sum: [],
       selection: undefined,
+      hasRoom: () => true,
     });
     let turns = 0;
     const next = () => {
@@ -31,5 +32,25 @@ describe("Groups", () => {
     assert.deepEqual(names, Array.from({ length }, (_, i) => `${i}`));
     // Five batches are read, and twenty runs are made and merged.
     assert.ok(turns > 40, `${turns} turns`);
+  });
+
+  it("count the values of groups, while there are such objects", async () => {
+    const informer = FakeInformer.with([object("a/1", 1)], 9_000);
+    const clock = new FakeClock();
+    const content = new Content<KubernetesObject>(informer, { clock, capacity: 600, capacityBytes: 1e9 });
+    const groupBy = readPaths("metadata.labels.text", 1);
+    const options = { groupBy, sum: [], selection: undefined, hasRoom: () => true };
+    const groups = new Groups(content, options);
+    await groups.ready(new Pacer({ units: 1_000 }));
+    const { bytes } = groups;
+    informer.put(object("a/2", 9_001, { labels: { text: "x".repeat(100_000) } }));
+    groups.present();
+    assert.ok(groups.bytes - bytes > 300_000, `${groups.bytes}`);
+    informer.put(object("a/2", 9_002));
+    groups.present();
+    assert.equal(groups.bytes - bytes, 250, "one more object of a group that is there");
+    informer.remove("a/2", 9_003);
+    groups.present();
+    assert.equal(groups.bytes, bytes);
   });
 });

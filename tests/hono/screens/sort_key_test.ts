@@ -69,6 +69,22 @@ describe("sortText", () => {
     }
   });
 
+  it("orders any texts in one direction as in the other", () => {
+    const text = fc.string({
+      unit: fc.constantFrom("a", "b", "\u0000", "\u007f", "\u0080", "\u00ff", "\u0100"),
+    });
+    fc.assert(
+      fc.property(text, text, (a, b) => {
+        const [up, down] = [false, true].map((isDescending) => {
+          const [first, second] = [a, b].map((value) => sortText(value, { isDescending }));
+          return first < second ? -1 : first > second ? 1 : 0;
+        });
+        assert.equal(up + down, 0);
+      }),
+      propertyOptions(500),
+    );
+  });
+
   it("is the same for the same value, whichever was before it, and compares as numbers do", () => {
     const number = fc.oneof(
       fc.double({ noNaN: true }),

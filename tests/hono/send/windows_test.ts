@@ -221,8 +221,8 @@ describe("readApi, windows", () => {
 
   it("are refused with 429 while all bytes are spent on orders that others show", async () => {
     const objects = Array.from({ length: 200 }, (_, i) => pod(`a/${i}`, i + 1, { restarts: i }));
-    // An order has 50 KB: there is room for two, and one may be larger than what is left.
-    const { api } = apiOf(objects, 1_000, { maxReaderBytes: 120_000 });
+    // An order has 23 KB: there is room for two, and one may be larger than what is left.
+    const { api } = apiOf(objects, 1_000, { maxReaderBytes: 55_000 });
     const sortBy = (i: number) => `sortBy=status.restarts,status.other${i}&limit=1`;
     const screens: Screen[] = [];
     for (let i = 0; i < 3; i++) screens.push(await Screen.open(api, sortBy(i)));
@@ -247,9 +247,9 @@ describe("readApi, windows", () => {
 
   it("leave other clients room for theirs, however many orders one of them wants to show", async () => {
     const objects = Array.from({ length: 200 }, (_, i) => pod(`a/${i}`, i + 1, { restarts: i }));
-    // There is room for eleven orders, of 50 KB each.
+    // There is room for eleven orders, of 21 KB each.
     const { api } = apiOf(objects, 1_000, {
-      maxReaderBytes: 570_000,
+      maxReaderBytes: 240_000,
       allowAnonymous: false,
       authenticate: ({ req }) => ({ name: req.header("Authorization")! }),
       authorize: () => true,
