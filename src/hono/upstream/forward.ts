@@ -123,7 +123,7 @@ async function send(
 
 function limitSeconds(params: URLSearchParams, limitMs: number): void {
   const seconds = Math.max(1, Math.floor(limitMs / 1_000));
-  const given = Number(params.get("timeoutSeconds") ?? "0");
+  const given = Number(params.get("timeoutSeconds"));
   if (!(given > 0 && given < seconds)) params.set("timeoutSeconds", String(seconds));
 }
 

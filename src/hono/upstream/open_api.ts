@@ -183,19 +183,11 @@ export class OpenApi implements Keeper {
   #cut(path: string, text: string, upstreamTag: string | null, checkedMs: number): Kept {
     const { resources } = this.#options;
     const document = JSON.parse(text);
-    const isIndex = path === "/openapi/v3";
-    const groupVersion = path.slice("/openapi/v3/".length);
-    const cut = isIndex ? this.#cutIndex(document) : cutOpenApi(
-      document,
-      path === "/openapi/v2"
-        ? resources
-        : resources.filter((resource) => groupVersionPath(resource) === groupVersion),
-    );
-    const json = JSON.stringify(cut);
+    const cut = path === "/openapi/v3" ? this.#cutIndex(document) : cutOpenApi(document, resources);
     return {
       upstreamTag,
-      tag: isIndex ? hashOf(json) : this.#tagOf(upstreamTag ?? hashOf(text)),
-      bytes: encodeUtf8(json),
+      tag: this.#tagOf(upstreamTag ?? hashOf(text)),
+      bytes: encodeUtf8(JSON.stringify(cut)),
       gzipped: undefined,
       checkedMs,
       keptBytes: 0,

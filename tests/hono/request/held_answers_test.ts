@@ -92,6 +92,25 @@ describe("readApi, while an answer is not sent yet,", () => {
     }
   }
 
+  it("counts a kept document of OpenAPI and its compressed form once each, and neither once they are dropped", async () => {
+    const document = JSON.stringify(DOCUMENT).length;
+    for (const room of [1_000_000, document + MOST_PIECE + 10]) {
+      const { state: { readers }, api } = newApi({ maxReaderBytes: room });
+      let gzipped = 0;
+      for (let i = 0; i < 2; i++) {
+        const answer = await api.request("/openapi/v2", { headers: { "Accept-Encoding": "gzip" } });
+        gzipped = (await answer.arrayBuffer()).byteLength;
+      }
+      await settle();
+      if (room === 1_000_000) {
+        const spare = room - document - gzipped;
+        assert.deepEqual([readers.keepSpare(spare), readers.keepSpare(1)], [true, false]);
+        readers.unkeep(spare);
+      }
+      assert.equal(readers.keep(room), true, "everything gives way");
+    }
+  });
+
   it("counts the bytes of the index of OpenAPI for its reader below the path of another app, too", async () => {
     const { state, api } = newApi();
     const { promise: sent, resolve: send } = Promise.withResolvers<void>();

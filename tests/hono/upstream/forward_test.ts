@@ -161,6 +161,22 @@ describe("readApi with a resource that another server answers", () => {
     assert.equal(new URL(forwarding.last.url).search, "?namespace=shop");
   });
 
+  it("reads an index by the namespace that was permitted, and as a list, however its query is written", async () => {
+    const asked: unknown[] = [];
+    const forwarding = new Forwarding({
+      authenticate: USERS,
+      authorize: ({ verb, namespace }) => asked.push([verb, namespace]) > 0,
+    });
+    const read = async (query: string) => {
+      const path = `/indices/pods/byNamespace?${query}&watch=true`;
+      assert.equal((await forwarding.reader.request(path, { headers: JANE })).status, 200);
+      return ["list", new URL(forwarding.last.url).searchParams.get("namespace")];
+    };
+    for (const query of ["%6Eamespace=shop&namespace=store", "namespace=shop%E0"]) {
+      assert.deepEqual(await read(query), asked.pop(), query);
+    }
+  });
+
   it("sends the user's name on, no credential, and of repeated parameters the value that it has decided on", async () => {
     const forwarding = new Forwarding({ authenticate: USERS });
     const headers = {
@@ -285,9 +301,25 @@ describe("readApi watches that another server answers", () => {
       return Number(given);
     };
     assert.equal(await seconds({}), 3_600);
+    assert.equal(await seconds({}, "&timeoutSeconds=1"), 1);
     assert.equal(await seconds({}, "&timeoutSeconds=20"), 20);
     assert.equal(await seconds({ watchLifetimeMs: 60_000 }, "&timeoutSeconds=500"), 60);
     assert.equal(await seconds({ watchLifetimeMs: 500 }), 1);
+  });
+
+  it("last as long as their server allows where this adapter does not end them", async () => {
+    const forwarding = new Forwarding({ watchLifetimeMs: Infinity });
+    const watch = await WatchReader.open(forwarding.reader, `${PODS}?watch=true`);
+    assert.equal(new URL(forwarding.last.url).searchParams.get("timeoutSeconds"), null);
+    await watch.cancel();
+  });
+
+  it("take the places of watches, not those of other requests", async () => {
+    const forwarding = new Forwarding({ maxWatches: 1 });
+    const watch = await WatchReader.open(forwarding.reader, `${PODS}?watch=true`);
+    assert.equal((await forwarding.reader.request(`${PODS}?watch=true`)).status, 429);
+    assert.equal((await forwarding.reader.request(PODS)).status, 200);
+    await watch.cancel();
   });
 
   it("have two seconds more where their server does not end them", async () => {

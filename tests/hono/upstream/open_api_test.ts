@@ -93,6 +93,7 @@ function upstream() {
     fetch: undefined as unknown as FetchOpenApi,
   };
   state.fetch = (path, { headers }) => {
+    assert.equal(headers.Accept, "application/json");
     requests.push(headers["If-None-Match"] === undefined ? path : `${path} ${headers["If-None-Match"]}`);
     if (state.isDown) return Promise.reject(new Error("connection refused"));
     const document = documents[path];
@@ -131,6 +132,19 @@ describe("readApi({ openApi })", () => {
     const response = await api.request(url);
     assert.equal(response.headers.get("ETag"), `"${url.split("=")[1]}"`);
     assert.match(response.headers.get("Cache-Control") ?? "", /immutable/);
+    const expires = Date.parse(response.headers.get("Expires")!) - new FakeClock().now();
+    assert.equal(Math.round(expires / 86_400_000), 365);
+  });
+
+  it("has another tag where other resources are served", async () => {
+    const resources = [{ informer: FakeInformer.with([], 1), resource: "v1/pods" }];
+    const both = [upstream().fetch, upstream().fetch].map((fetch, i) =>
+      apiOf(fetch, i ? { resources } : {}).api
+    );
+    for (const path of ["/openapi/v2", "/openapi/v3/api/v1"]) {
+      const tags = await Promise.all(both.map(async (api) => (await api.request(path)).headers.get("ETag")));
+      assert.notEqual(tags[0], tags[1], path);
+    }
   });
 
   it("cuts a document of version 3 to what can be read, and to the schemas that it needs", async () => {
@@ -237,8 +251,8 @@ describe("readApi({ openApi })", () => {
     const { api } = apiOf(upstream().fetch);
     const gzip = { headers: { "Accept-Encoding": "gzip" } };
     const isImmutable = async (path: string) => {
-      const { headers } = await api.request(path, gzip);
-      assert.equal(headers.get("Content-Encoding"), null);
+      const { status, headers } = await api.request(path, gzip);
+      assert.deepEqual([status, headers.get("Content-Encoding")], [200, null]);
       return headers.get("Cache-Control")!.includes("immutable");
     };
     const tag = (await api.request("/openapi/v2")).headers.get("ETag")!.slice(1, -1);
@@ -277,6 +291,10 @@ describe("readApi({ openApi })", () => {
     const tag = (await api.request("/openapi/v2")).headers.get("ETag")!;
     const again = await api.request("/openapi/v2", { headers: { "If-None-Match": tag } });
     assert.deepEqual([again.status, again.headers.get("Content-Type")], [304, null]);
+    assert.deepEqual([again.headers.get("ETag"), again.headers.get("Vary")], [
+      tag,
+      "Accept, Accept-Encoding",
+    ]);
     const moved = await api.request("/openapi/v3/api/v1?hash=OLD");
     const { paths } = await (await api.request("/openapi/v3")).json();
     assert.deepEqual([moved.status, moved.headers.get("Location")], [301, paths["api/v1"].serverRelativeURL]);
@@ -284,7 +302,9 @@ describe("readApi({ openApi })", () => {
 
   it("names paths below the one that it is mounted at", async () => {
     const app = new Hono().route("/cluster", apiOf(upstream().fetch).api);
-    const { paths } = await (await app.request("/cluster/openapi/v3")).json();
+    const index = await app.request("/cluster/openapi/v3");
+    assert.equal(index.headers.get("Content-Type"), "application/json");
+    const { paths } = await index.json();
     const url = paths["api/v1"].serverRelativeURL;
     assert.match(url, /^\/cluster\/openapi\/v3\/api\/v1\?hash=/);
     assert.equal((await app.request(url)).status, 200);
@@ -316,13 +336,18 @@ describe("readApi({ openApi })", () => {
       const server = upstream();
       let current: FetchOpenApi = fetch;
       let count = 0;
+      let last!: Parameters<FetchOpenApi>[1];
       const { api, clock } = apiOf((path, init) => {
         count++;
+        last = init;
         return current(path, init);
       });
-      const refused = api.request("/openapi/v2");
+      const request = api.request("/openapi/v2");
       await clock.advance(30_000);
-      assert.equal((await refused).status, 503);
+      const refused = await request;
+      assert.equal(refused.status, 503);
+      assert.match((await refused.json()).message, /cannot be fetched: no answer within 30 s/);
+      assert.equal(last.signal.aborted, true);
       current = server.fetch;
       assert.equal((await api.request("/openapi/v2")).status, 200);
       current = fetch;
@@ -366,10 +391,17 @@ describe("readApi({ openApi })", () => {
     }
   });
 
-  it("is 406 for readers that accept protobuf only, and JSON for readers that accept both", async () => {
+  it("is 406 for readers that accept protobuf only, but its index, and JSON for readers that accept both", async () => {
     const { api } = apiOf(upstream().fetch);
     const protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    assert.equal((await api.request("/openapi/v2", { headers: { Accept: protobuf } })).status, 406);
+    for (
+      const [path, status] of [["/openapi/v2", 406], ["/openapi/v3/api/v1", 406], [
+        "/openapi/v3",
+        200,
+      ]] as const
+    ) {
+      assert.equal((await api.request(path, { headers: { Accept: protobuf } })).status, status, path);
+    }
     const accept = { Accept: `${protobuf},application/json` };
     assert.equal(
       (await api.request("/openapi/v2", { headers: accept })).headers.get("Content-Type"),
