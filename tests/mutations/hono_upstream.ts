@@ -181,8 +181,8 @@ export const HONO_UPSTREAM_FAULTS: readonly SuiteMutation[] = [
   {
     name: "pass-through: reviews of namespaces are writes",
     file: "src/hono/upstream/pass_through.ts",
-    find: 'const isInNamespace = rest[0] === "namespaces" && rest.length > 2;',
-    replace: 'const isInNamespace = rest[0] === "namespaces" && rest.length > 3;',
+    find: 'rest[0] === "namespaces" ? rest.slice(2) : rest',
+    replace: 'rest[0] === "namespaces" && rest.length > 3 ? rest.slice(2) : rest',
     test: "tests/hono/upstream/pass_through_test.ts",
   },
   {
@@ -247,5 +247,19 @@ export const HONO_UPSTREAM_FAULTS: readonly SuiteMutation[] = [
     find: "          signal,\n",
     replace: "          signal: new AbortController().signal,\n",
     test: "tests/hono/upstream/open_api_test.ts",
+  },
+  {
+    name: "forward: watches are ended for all users alike",
+    file: "src/hono/upstream/passed_answer.ts",
+    find: "return lifetime.user;",
+    replace: "return undefined;",
+    test: "tests/hono/upstream/forward_test.ts",
+  },
+  {
+    name: "pass-through: the API server goes on with an answer whose permission has ended",
+    file: "src/hono/upstream/passed_answer.ts",
+    find: "else close(true)?.error(new Error(",
+    replace: "else close(false)?.error(new Error(",
+    test: "tests/hono/upstream/passed_answer_test.ts",
   },
 ];

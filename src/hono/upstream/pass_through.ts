@@ -94,7 +94,6 @@ const REVIEWS: ReadonlySet<string> = new Set([
 ]);
 // https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--request-timeout)
 const TIMEOUT_MS = 60_000;
-const EMPTY_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** Sends requests on. Only the API server decides what a reader may do there. */
 export class PassThrough {
@@ -232,7 +231,7 @@ export class PassThrough {
     },
   ): Response | Status {
     const { status } = response;
-    const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304);
+    const isRedirect = status >= 300 && status < 400 && status !== 304;
     // Some runtimes decode what was not asked for, others do not, and none says so.
     const isCoded = !/^(identity)?$/i.test(response.headers.get("Content-Encoding") ?? "");
     const problem = isRedirect && search === undefined || status < 200
@@ -240,8 +239,7 @@ export class PassThrough {
       : isCoded && "the API server answered in a content coding, though none was accepted";
     const headers = responseHeaders(response.headers);
     if (search !== undefined) headers.set("Location", search);
-    const isEmpty = response.body === null || isRedirect || EMPTY_STATUSES.has(status) ||
-      c.req.raw.method === "HEAD";
+    const isEmpty = response.body === null || isRedirect || c.req.raw.method === "HEAD";
     if (problem || isEmpty) {
       link.abort();
       link.unlink();
@@ -321,8 +319,7 @@ function partsOf([root, ...below]: readonly string[]) {
   const [group = "", , ...rest] = root === "api" ? ["", ...below] : below;
   // The form of a proxy before there was a subresource for it.
   if (rest[0] === "proxy") return { group, resource: "", name: "", subresource: "proxy" };
-  const isInNamespace = rest[0] === "namespaces" && rest.length > 2;
-  const [resource = "", name = "", subresource = ""] = isInNamespace ? rest.slice(2) : rest;
+  const [resource = "", name = "", subresource = ""] = rest[0] === "namespaces" ? rest.slice(2) : rest;
   return { group, resource, name, subresource };
 }
 

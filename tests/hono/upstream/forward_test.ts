@@ -371,6 +371,17 @@ describe("readApi watches that another server answers", () => {
     await ended({}, ({ reader }) => assert.equal(reader.endWatches(), 1));
   });
 
+  it("end for the users whose watches are ended, and for no others", async () => {
+    const forwarding = new Forwarding({ authenticate: USERS, authorize: () => true });
+    const open = (headers: Record<string, string>) =>
+      forwarding.reader.request(`${PODS}?watch=true`, { headers });
+    const watches = [await open(JANE), await open(BOB)];
+    assert.equal(forwarding.reader.endWatches((user) => user?.name === "jane"), 1);
+    await watches[0].text();
+    assert.equal(forwarding.reader.endWatches(), 1);
+    await watches[1].text();
+  });
+
   it("come as server-sent events, resumed by Last-Event-ID", async () => {
     const forwarding = new Forwarding();
     forwarding.informer.put(object("shop/web-3", 11));

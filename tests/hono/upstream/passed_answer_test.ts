@@ -82,14 +82,17 @@ describe("passedBody", () => {
     }
   });
 
-  it("takes nothing for a piece that comes after it was stopped", async () => {
-    const { state, watches, passed, send } = passing({ isStream: true });
-    const read = passed.read();
-    await nextTurn();
-    send(10);
-    for (const watch of watches) watch.stop();
-    assert.equal((await read).done, true);
-    await nextTurn();
-    assert.deepEqual([state.taken, state.ends, state.isCancelled], [0, [true], true]);
+  it("takes nothing for a piece that comes after it was stopped, and ends as a whole only where it is a stream", async () => {
+    for (const isStream of [true, false]) {
+      const { state, watches, passed, send } = passing({ isStream });
+      const read = passed.read();
+      await nextTurn();
+      send(10);
+      for (const watch of watches) watch.stop();
+      if (isStream) assert.equal((await read).done, true);
+      else await assert.rejects(read, /the permission of its reader has ended, or the server stops/);
+      await nextTurn();
+      assert.deepEqual([state.taken, state.ends, state.isCancelled], [0, [true], true]);
+    }
   });
 });
