@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import process from "node:process";
 import { delimiter, join } from "node:path";
 import { after, describe, it } from "node:test";
 import { KubeconfigError, loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
@@ -247,6 +248,30 @@ describe("ExecCredentials", () => {
     await clock.advance(10_000);
     await credentials.token();
     assert.equal(runs(), 3);
+    // While a computer is suspended, its monotonic clock may stop.
+    credentials.forget("abc");
+    clock.setWallClock(5_000);
+    await credentials.token();
+    clock.setWallClock(10_000);
+    await credentials.token();
+    assert.equal(runs(), 5);
+  });
+
+  it("keeps a certificate when another one was refused", async () => {
+    const status = { clientCertificateData: "new", clientKeyData: "its key" };
+    const config = plugin(
+      "renewed",
+      JSON.stringify({ apiVersion: "client.authentication.k8s.io/v1", status }),
+    );
+    const runs = () => readFileSync(join(folder, "renewed.count"), "utf8").trim().split("\n").length;
+    const credentials = new ExecCredentials(config, options);
+    assert.equal(await credentials.token(), "");
+    credentials.forget("", { clientCertificateData: "old" });
+    await credentials.token();
+    assert.equal(runs(), 1);
+    credentials.forget("", status);
+    await credentials.token();
+    assert.equal(runs(), 2);
   });
 
   it("runs the plugin again when its token expires although the wall clock was set back", async () => {
@@ -277,7 +302,7 @@ describe("ExecCredentials", () => {
     );
     await assert.rejects(asked(plugin("text", "hello")), /something other than JSON/);
     await assert.rejects(
-      asked(plugin("empty", '{"apiVersion":"client.authentication.k8s.io/v1"}')),
+      asked(plugin("empty", '{"apiVersion":"client.authentication.k8s.io/v1","status":null}')),
       /neither a token/,
     );
     const older = '{"apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"t"}}';
@@ -285,24 +310,47 @@ describe("ExecCredentials", () => {
       asked(plugin("older", older)),
       /answered in a version other than client.authentication.k8s.io\/v1/,
     );
+    const gives = (status: object) =>
+      asked(plugin("odd", JSON.stringify({ apiVersion: "client.authentication.k8s.io/v1", status })));
+    await assert.rejects(gives({ token: "a secret" }), (error) => {
+      return /gave a token that is not valid/.test(String(error)) && !/secret/.test(String(error));
+    });
+    await assert.rejects(
+      gives({ clientCertificateData: 5, clientKeyData: 5 }),
+      /or key that is not a string/,
+    );
+    for (const field of ["clientCertificateData", "clientKeyData"]) {
+      await assert.rejects(
+        gives({ token: "t", [field]: "x" }),
+        /gave a client certificate without its key, or/,
+      );
+    }
     await assert.rejects(asked({ command: "x", apiVersion: "v9" }), /uses the version v9/);
     await assert.rejects(asked({ command: "x", interactiveMode: "Always" }), /needs a terminal/);
   });
 
-  it("gives the plugin KUBERNETES_EXEC_INFO, its own variables and no stdin", async () => {
+  it("gives the plugin KUBERNETES_EXEC_INFO, the variables of the process, its own, and no stdin", async () => {
+    process.env.LISTWATCH_PLUGIN_TEST = "the process";
     const seen = join(folder, "asking.info");
     const command = file(
       "asking",
-      `#!/bin/sh\nread answer\necho "$KUBERNETES_EXEC_INFO$X$1" > ${seen}\n` +
+      `#!/bin/sh\nread answer\necho "$KUBERNETES_EXEC_INFO$X$1$LISTWATCH_PLUGIN_TEST" > ${seen}\n` +
         `echo '{"apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"t"}}'\n`,
     );
-    const credentials = new ExecCredentials({
+    const config = {
       command,
       args: ["arg"],
       env: [{ name: "X", value: "mine" }],
       apiVersion: "client.authentication.k8s.io/v1beta1",
-      provideClusterInfo: true,
-    }, {
+    };
+    const infoOf = async (...[config, options]: ConstructorParameters<typeof ExecCredentials>) => {
+      assert.equal(await new ExecCredentials(config, options).token(), "t");
+      const [info, rest] = readFileSync(seen, "utf8").split("mine");
+      assert.equal(rest, "argthe process\n");
+      return JSON.parse(info);
+    };
+    assert.deepEqual((await infoOf(config, options)).spec, { interactive: false });
+    const info = await infoOf({ ...config, provideClusterInfo: true }, {
       ...options,
       cluster: {
         server: "https://x.example",
@@ -311,10 +359,7 @@ describe("ExecCredentials", () => {
       },
       tls: { ca: "CÄ" },
     });
-    assert.equal(await credentials.token(), "t");
-    const written = readFileSync(seen, "utf8");
-    assert.ok(written.endsWith("minearg\n"), written);
-    assert.deepEqual(JSON.parse(written.slice(0, -"minearg\n".length)), {
+    assert.deepEqual(info, {
       apiVersion: "client.authentication.k8s.io/v1beta1",
       kind: "ExecCredential",
       spec: {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { KubeconfigError, loadCluster, restConfigFromKubeconfig } from "@listwatch/cache/node";
-import { explainingProxy, type Proxy, proxyFromEnvironment } from "../../src/node/fetch/proxy.ts";
+import { explainingProxy, parseProxy, type Proxy, proxyFromEnvironment } from "../../src/node/fetch/proxy.ts";
 
 const PROXY = "http://proxy.example:3128";
 
@@ -18,7 +18,10 @@ const EXCEPTIONS: readonly (readonly [server: string, exceptions: string, isProx
   ["https://[::1]:6443", "", false],
   ["https://[::ffff:127.0.0.1]", "", false],
   ["https://sub.localhost", "", true],
+  ["https://127.128.0.1", "", false],
+  ["https://126.0.0.1", "", true],
   ["https://128.0.0.1", "", true],
+  ["https://a.example.", "", true],
   // A name is that host, and those below it.
   ["https://a.example", "a.example", false],
   ["https://b.a.example", "a.example", false],
@@ -61,7 +64,9 @@ const EXCEPTIONS: readonly (readonly [server: string, exceptions: string, isProx
   ["https://[fd00::1]", "fd00::/8", false],
   ["https://[fe80::1]", "fd00::/8", true],
   ["https://a.example", "10.0.0.0/8", true],
-  ["https://10.1.2.3", "10.0.0.0/33", true],
+  ["https://[fd00:1::2]", "fd00:1:0:0:0:5::/32", false],
+  ["https://10.1.2.3", "10.1.2.3/32", false],
+  ["https://10.1.2.3", "10.1.2.3/33", true],
   ["https://10.1.2.3", "10.0.0/8", true],
   // Lists
   ["https://a.example", "*", false],
@@ -69,6 +74,9 @@ const EXCEPTIONS: readonly (readonly [server: string, exceptions: string, isProx
   ["https://a.example", "b.example, ,a.example", false],
   ["https://a.example", "b.example,:443,,*", false],
   ["https://a.example", ":443", true],
+  // What is neither a name nor an address
+  ["https://10.0.0.1", "10.0.0.256,10.0.0.256/8", true],
+  ["https://a.example", "[,a example,a.example", false],
 ];
 
 describe("proxyFromEnvironment", () => {
@@ -108,6 +116,8 @@ describe("proxyFromEnvironment", () => {
       });
     }
     assert.throws(read({ HTTP_PROXY: PROXY, REQUEST_METHOD: "GET" }, "http://a.example"), /CGI/);
+    // No header of a client can set this one.
+    assert.equal(read({ HTTPS_PROXY: PROXY, REQUEST_METHOD: "GET" }, "https://a.example")(), PROXY);
   });
 
   it("says nothing where variables may not be read", () => {
@@ -167,6 +177,22 @@ it("loadCluster in a pod heeds the proxy variables", async () => {
   }
 });
 
+describe("parseProxy", () => {
+  it("reads a user, a password, or both, and what is not encoded as it is", () => {
+    const userOf = (user: string) => parseProxy(`http://${user}@proxy.example:3128`);
+    for (
+      const [text, name, password] of [
+        ["jane", "jane", ""],
+        [":secret", "", "secret"],
+        ["j%40ne:100%", "j@ne", "100%"],
+      ]
+    ) {
+      assert.deepEqual(userOf(text), { origin: PROXY, user: { name, password } });
+    }
+    assert.deepEqual(parseProxy(PROXY), { origin: PROXY });
+  });
+});
+
 describe("explainingProxy", () => {
   const proxy = { origin: PROXY };
   /** What is returned for a response of a status. */
@@ -190,5 +216,27 @@ describe("explainingProxy", () => {
   it("leaves a 407 of the server itself to the caller: behind a tunnel no proxy answers", async () => {
     const response = await explained(407, "https://cluster.example/version");
     assert.deepEqual([response.status, await response.text()], [407, "said"]);
+  });
+
+  it("names the proxy in errors, with the code of their cause, and leaves the reason of an abort as it is", async () => {
+    const cause = Object.assign(new Error(""), { code: "ECONNREFUSED" });
+    const fetch = () => Promise.reject(new TypeError("fetch failed", { cause }));
+    await assert.rejects(async () => await explainingProxy(fetch, proxy)("https://cluster.example"), {
+      message: `ECONNREFUSED, by way of the proxy ${PROXY}`,
+      code: "ECONNREFUSED",
+    });
+    const reason = new Error("no longer needed");
+    const aborted = () => Promise.reject(reason);
+    const signal = AbortSignal.abort();
+    const ended = async () => await explainingProxy(aborted, proxy)("https://cluster.example", { signal });
+    await assert.rejects(ended, (error) => error === reason);
+  });
+
+  it("gives up the body of what the proxy answers itself", async () => {
+    let isGivenUp = false;
+    const body = new ReadableStream({ cancel: () => void (isGivenUp = true) });
+    const fetch = explainingProxy(() => Promise.resolve(new Response(body, { status: 407 })), proxy);
+    await assert.rejects(async () => await fetch("http://cluster.example"), /407/);
+    assert.ok(isGivenUp);
   });
 });

@@ -245,6 +245,22 @@ describe("loadCluster, after a 401 response", () => {
     assert.equal(plugin.runs(), 2);
   });
 
+  it("presents a certificate once that was refused, where the plugin has no other, or fails", {
+    skip: isBun && NO_CERTIFICATES,
+  }, async () => {
+    const status = { clientCertificateData: pem("client.crt"), clientKeyData: pem("client.key") };
+    for (const next of [status, {}]) {
+      using server = await serveNames();
+      const plugin = newPlugin(status);
+      const cluster = await clusterOf(server.url, plugin.user);
+      await cluster.request("/version");
+      server.refused = "admin";
+      plugin.give(next);
+      await assert.rejects(cluster.request("/version"), isUnauthorized);
+      assert.deepEqual(server.names, ["admin", "admin"]);
+    }
+  });
+
   it("presents the new certificate of its files, and before that once a minute", {
     skip: isBun && NO_CERTIFICATES,
   }, async () => {

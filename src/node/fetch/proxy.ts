@@ -135,7 +135,7 @@ function isLocal(host: string): boolean {
 /** Whether a list such as `10.0.0.0/8,.internal,example.com:6443` has the host. */
 function isExcepted(host: string, port: string, exceptions: string): boolean {
   const address = bitsOf(host);
-  return exceptions.split(",").map((entry) => entry.trim().toLowerCase()).some((entry) => {
+  return exceptions.split(",").map((entry) => entry.trim()).some((entry) => {
     if (entry === "*") return true;
     const [, network, prefix] = /^([^/]+)\/(\d{1,3})$/.exec(entry) ?? [];
     if (network !== undefined && bitsOf(network) !== undefined) {
@@ -159,8 +159,7 @@ function splitPort(entry: string): readonly [name: string, port: string] {
 
 function toAscii(name: string): string {
   try {
-    const dot = name.startsWith(".") ? "." : "";
-    return dot + new URL(`http://${name.slice(dot.length)}`).hostname;
+    return new URL(`http://${name}`).hostname;
   } catch {
     return name;
   }
@@ -177,19 +176,17 @@ function bitsOf(text: string): string | undefined {
   const binary = (numbers: readonly number[], width: number) =>
     numbers.map((number) => number.toString(2).padStart(width, "0")).join("");
   if (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(text)) {
-    const bytes = text.split(".").map(Number);
-    return bytes.every((byte) => byte < 256) ? binary(bytes, 8) : undefined;
+    return binary(text.split(".").map(Number), 8);
   }
-  if (!text.includes(":")) return undefined;
   let short: string;
   try {
     short = new URL(`http://[${text}]`).hostname.slice(1, -1);
   } catch {
     return undefined;
   }
-  const [head, tail] = short.split("::").map((part) => part === "" ? [] : part.split(":"));
-  const zeros = Array.from({ length: 8 - head.length - (tail?.length ?? 0) }, () => "0");
-  const bits = binary([...head, ...zeros, ...tail ?? []].map((group) => parseInt(group, 16)), 16);
+  const [head, tail = []] = short.split("::").map((part) => part === "" ? [] : part.split(":"));
+  const zeros = Array.from({ length: 8 - head.length - tail.length }, () => "0");
+  const bits = binary([...head, ...zeros, ...tail].map((group) => parseInt(group, 16)), 16);
   const mapped = "0".repeat(80) + "1".repeat(16);
   return bits.startsWith(mapped) ? bits.slice(mapped.length) : bits;
 }

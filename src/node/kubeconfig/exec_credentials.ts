@@ -42,8 +42,9 @@ export class ExecCredentials {
   #status: ExecStatus | undefined;
   /**
    * When the credentials expire, on the monotonic clock: a wall clock that is set back must not prolong them.
+   * `NaN` if they do not.
    */
-  #expiresMs = Infinity;
+  #expiresMs = NaN;
   #fetch: FetchFunction | undefined;
   #fetchCert: string | undefined;
 
@@ -74,7 +75,7 @@ export class ExecCredentials {
 
   #fetchWith({ clientCertificateData: cert, clientKeyData: key }: ExecStatus): FetchFunction {
     if (this.#fetch === undefined || this.#fetchCert !== cert) {
-      this.#fetch = createTlsFetch({ ...this.#options.tls, ...(cert && key && { cert, key }) });
+      this.#fetch = createTlsFetch({ ...this.#options.tls, ...(cert && { cert, key }) });
       this.#fetchCert = cert;
     }
     return this.#fetch;
@@ -95,7 +96,7 @@ export class ExecCredentials {
     this.#pending ??= this.#run().finally(() => (this.#pending = undefined));
     this.#status = await this.#pending;
     const expires = Date.parse(this.#status.expirationTimestamp ?? "");
-    this.#expiresMs = Number.isNaN(expires) ? Infinity : monotonicNow(clock) + expires - clock.now();
+    this.#expiresMs = monotonicNow(clock) + expires - clock.now();
     return this.#status;
   }
 
@@ -140,13 +141,15 @@ export class ExecCredentials {
       throw fail("printed something other than JSON");
     }
     if (answer?.apiVersion !== apiVersion) throw fail(`answered in a version other than ${apiVersion}`);
-    const { status } = answer;
-    if (!status?.token && !(status?.clientCertificateData && status.clientKeyData)) {
-      throw fail("gave neither a token nor a client certificate with its key");
+    const status = answer.status ?? {};
+    const { token, clientCertificateData: cert, clientKeyData: key } = status;
+    if (!token && !cert && !key) throw fail("gave neither a token nor a client certificate with its key");
+    if (!cert !== !key) {
+      throw fail("gave a client certificate without its key, or a key without its certificate");
     }
-    const fault = status.token ? tokenFault(status.token) : undefined;
+    const fault = token ? tokenFault(token) : undefined;
     if (fault !== undefined) throw fail(`gave a token that is not valid: ${fault}`);
-    for (const pem of [status.clientCertificateData, status.clientKeyData]) {
+    for (const pem of [cert, key]) {
       if (pem && typeof pem !== "string") throw fail("gave a client certificate or key that is not a string");
     }
     return status;
