@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { after, describe, it } from "node:test";
 import { inspect } from "node:util";
 import { KubeconfigError, loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
@@ -141,6 +142,27 @@ clusters: [{name: c, cluster: {server: "https://c.example", proxy-url: "http://p
     await assert.rejects(loading, /an alias without an anchor at line 2$/);
   });
 
+  it("reads no file whose aliases make it many times as long, and quotes nothing of it", async () => {
+    const [first, ...others] = [..."abcdefgh"];
+    const lists = others.map((name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdefgh"[i]}`)}]\n`);
+    const loading = loadKubeconfig({ path: file(`${first}: &${first} [canary]\n${lists.join("")}`) });
+    await assert.rejects(loading, /config-[0-9]+: it is not YAML: too many aliases$/);
+  });
+
+  it("prints nothing of a file that has a mapping as a key", async () => {
+    const printed: unknown[] = [];
+    const { warn } = console;
+    const { emitWarning } = process;
+    console.warn = process.emitWarning = (...of: unknown[]) => void printed.push(...of);
+    try {
+      await loadKubeconfig({ path: file("preferences: {? {token: canary} : x}") });
+    } finally {
+      console.warn = warn;
+      process.emitWarning = emitWarning;
+    }
+    assert.deepEqual(printed, []);
+  });
+
   it("looks for a plugin in the folder of the file only where its command is a path", async () => {
     for (
       const [command, found] of [["aws", "aws"], ["./bin/aws", join(folder, "bin/aws")], [
@@ -236,6 +258,21 @@ describe("restConfigFromKubeconfig, a field of a wrong type", () => {
     });
   }
 
+  it("says what each field is instead", async () => {
+    const token = "its token must be a string (use quotes if it looks like a number or boolean), and is";
+    for (
+      const [value, expected] of [
+        ["5", `${token} a number`],
+        ["true", `${token} a boolean`],
+        ["[a]", `${token} a list of something else`],
+        ["{a: b}", `${token} a mapping of something else`],
+        ["a, as-groups: b", "its as-groups must be a list of strings, and is a string"],
+      ]
+    ) {
+      assert.ok((await refusal({ user: `token: ${value}` })).endsWith(`user "u": ${expected}`), value);
+    }
+  });
+
   it("names the file of the field when there are several files", async () => {
     const first = file(
       "current-context: dev\ncontexts: [{name: dev, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: 'https://x.example'}}]",
@@ -268,6 +305,7 @@ describe("restConfigFromKubeconfig, a field of a wrong type", () => {
     await assert.rejects(load("clusters: [{name: c, cluster: text}]"), /the cluster "c" is not a mapping/);
     await assert.rejects(load("clusters: [{name: 5, cluster: {}}]"), /the name of a cluster is not a string/);
     await assert.rejects(load("users: [5]"), /a user has no name/);
+    assert.match(await refusal({ cluster: "server: ''" }), /its cluster "c" has no server$/);
     await assert.rejects(load("current-context: [a]"), /current-context is not a string/);
   });
 });

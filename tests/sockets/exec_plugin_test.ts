@@ -16,8 +16,8 @@ async function ask(name: string, script: string, execTimeoutMs: number): Promise
   const kubeconfig: Kubeconfig = {
     files: [],
     "current-context": "dev",
-    clusters: new Map([["c", { server: "https://127.0.0.1:1" }]]),
-    users: new Map([["u", { exec: { command } }]]),
+    clusters: new Map([["c", { server: "https://127.0.0.1:1", "tls-server-name": "kubernetes" }]]),
+    users: new Map([["u", { exec: { command, provideClusterInfo: true } }]]),
     contexts: new Map([["dev", { cluster: "c", user: "u" }]]),
   };
   const cluster = newCluster(await restConfigFromKubeconfig(kubeconfig, { execTimeoutMs }));
@@ -71,6 +71,13 @@ describe("restConfigFromKubeconfig with a credential plugin", () => {
   it("reports the exit code of a failed plugin, and not its output", async () => {
     const error = await ask("failing", "echo a secret >&2\nexit 7", 20_000);
     assert.ok(error instanceof KubeconfigError);
-    assert.match(error.message, /failing failed: exited with 7; run it by hand to see why$/);
+    assert.match(error.message, /context "dev": .*failing failed: exited with 7; run it by hand to see why$/);
+  });
+
+  it("tells a plugin of the cluster of its context", async () => {
+    const info = join(folder, "info");
+    await ask("asking", `echo "$KUBERNETES_EXEC_INFO" > ${info}\nexit 1`, 20_000);
+    const { cluster } = JSON.parse(readFileSync(info, "utf8")).spec;
+    assert.deepEqual(cluster, { server: "https://127.0.0.1:1", "tls-server-name": "kubernetes" });
   });
 });
