@@ -256,7 +256,7 @@ export const HONO_UPSTREAM_FAULTS: readonly SuiteMutation[] = [
     test: "tests/hono/upstream/forward_test.ts",
   },
   {
-    name: "pass-through: the API server goes on with an answer whose permission has ended",
+    name: "pass-through: the API server continues an answer whose permission has ended",
     file: "src/hono/upstream/passed_answer.ts",
     find: "else close(true)?.error(new Error(",
     replace: "else close(false)?.error(new Error(",

@@ -469,7 +469,7 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/node/kubeconfig_test.ts",
   },
   {
-    name: "exec: a plugin is told of its cluster unasked",
+    name: "exec: a plugin that does not want its cluster is given it",
     file: "src/node/kubeconfig/exec_credentials.ts",
     find: "    if (!this.#config.provideClusterInfo) return {};\n",
     replace: "",
@@ -497,7 +497,7 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/node/kubeconfig_fields_test.ts",
   },
   {
-    name: "exec: a plugin is told of the server only",
+    name: "exec: a plugin is given the server only",
     file: "src/node/kubeconfig/kubeconfig_rest_config.ts",
     find: "cluster: { ...cluster, server },",
     replace: "cluster: { server },",

@@ -98,6 +98,8 @@ describe("loadKubeconfig, boolean fields", () => {
     const user = `${certificate}, client-key: ${file(fixture("client.key"))}`;
     assert.equal((await restConfig({ cluster: "server: c.example", user })).server, "https://c.example");
     assert.equal((await restConfig({ cluster: "server: c.example" })).server, "http://c.example");
+    const ca = `certificate-authority: ${file(fixture("client.crt"))}`;
+    assert.equal((await restConfig({ cluster: `server: c.example, ${ca}` })).server, "https://c.example");
   });
 
   it("sends credentials where the scheme is in capitals, and takes an empty namespace for none", async () => {

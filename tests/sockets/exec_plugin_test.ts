@@ -74,7 +74,7 @@ describe("restConfigFromKubeconfig with a credential plugin", () => {
     assert.match(error.message, /context "dev": .*failing failed: exited with 7; run it by hand to see why$/);
   });
 
-  it("tells a plugin of the cluster of its context", async () => {
+  it("gives a plugin the cluster of its context", async () => {
     const info = join(folder, "info");
     await ask("asking", `echo "$KUBERNETES_EXEC_INFO" > ${info}\nexit 1`, 20_000);
     const { cluster } = JSON.parse(readFileSync(info, "utf8")).spec;
