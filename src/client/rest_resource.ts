@@ -1,7 +1,13 @@
 /** The requests of the client of one resource, and how their answers are read. */
 
 import { DecodeError, EACH_EVENT, NOTHING_STALE } from "../meta/request.ts";
-import type { ListOptions, ListPage, NamespaceNames, WatchStream } from "../meta/list_watch.ts";
+import {
+  type ListOptions,
+  type ListPage,
+  type NamespaceNames,
+  sentAgeMs,
+  type WatchStream,
+} from "../meta/list_watch.ts";
 import type { ListWatchContext, ObjectsAsText } from "../text/object_text_reader.ts";
 import { compareResourceVersions, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import {
@@ -166,7 +172,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       const asText = this.#asText(context);
       const validate = objectCheck<T>(schemas, this.#options);
       const { intake = (item: unknown) => item, onBytes } = context;
-      return await decodeList<T>(response.body ?? emptyBody(), {
+      const list = await decodeList<T>(response.body ?? emptyBody(), {
         validateList: (list) => checkList(schemas, list, subject),
         validateItem: (item, index) => validate(item, `items[${index}]`),
         asText,
@@ -179,6 +185,8 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
         signal,
         onBytes,
       });
+      const ageMs = sentAgeMs(response.headers.get("Age"), 1_000);
+      return ageMs > 0 ? { ...list, ageMs } : list;
     });
   }
 

@@ -31,7 +31,12 @@ export function isInitialEventsEnd(bookmark: BookmarkObject): boolean {
 
 /** How many milliseconds ago the sender of a bookmark, if it is a cache, had contact with its own server. */
 export function ageMsOf(bookmark: BookmarkObject): number {
-  const ageMs = Number(bookmark.metadata.annotations?.[AGE_ANNOTATION]);
+  return sentAgeMs(bookmark.metadata.annotations?.[AGE_ANNOTATION], 1);
+}
+
+/** An age that was sent as a number of such units; 0 where there is none. */
+export function sentAgeMs(sent: string | null | undefined, unitMs: number): number {
+  const ageMs = Number(sent) * unitMs;
   return ageMs > 0 && ageMs < Infinity ? ageMs : 0;
 }
 
@@ -85,6 +90,8 @@ export interface ListPage<T> {
   readonly items: T[];
   /** Items that could not be accepted; they are not in {@linkcode ListPage.items}. */
   readonly quarantined?: readonly Quarantined[];
+  /** How many milliseconds ago a cache that sent it had contact with its own server (the header `Age`). */
+  readonly ageMs?: number;
 }
 
 /** One item of a watch: an event, or the report of an event that could not be accepted. */

@@ -5,6 +5,8 @@
 
 import { keyOf, type ListMeta } from "../meta/object.ts";
 import {
+  ageMsOf,
+  type BookmarkObject,
   isInitialEventsEnd,
   type ListOptions,
   type ListPage,
@@ -15,7 +17,7 @@ import { DecodeError } from "../meta/request.ts";
 import { isResourceExpired } from "../meta/status.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
-import { ageMs, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
+import { ageMs, before, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
 import { Deque } from "../util/collections.ts";
 import { Wakeup } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
@@ -35,6 +37,8 @@ export interface PagedList<T> {
   readonly metadata: ListMeta;
   readonly quarantined: readonly Quarantined[];
   readonly paginated: boolean;
+  /** As `ListPage.ageMs`, of the first page. */
+  readonly ageMs?: number;
 }
 
 /** Options of {@linkcode listAllPages}. */
@@ -207,13 +211,13 @@ export async function* eachListItem<T>(
 /** How many times longer than its longest silence a page may take as a whole. */
 const LONGEST_LIST = 10;
 
-/** Requests all of a list; `received`: when its last bytes arrived, where its source counts them. */
+/** Requests all of a list; `received`: when it came, earlier by as much as a cache says that it is old. */
 export async function requestList<T>(
   source: ListerWatcher<T>,
   options: ListOptions,
   settings: PageSettings,
   { signal, onPage, onBytes }: PagerOptions,
-): Promise<PagedList<T> & { readonly received: Moment | undefined }> {
+): Promise<PagedList<T> & { readonly received: Moment }> {
   const { clock } = settings;
   let received: Moment | undefined;
   let last = momentOf(clock);
@@ -234,7 +238,7 @@ export async function requestList<T>(
     },
   };
   const list = await listAllPages(pages, options, { signal, onPage });
-  return { ...list, received };
+  return { ...list, received: before(received ?? momentOf(clock), list.ageMs ?? 0) };
 }
 
 type PageSettings = Pick<ReflectorSettings, "name" | "clock" | "listTimeoutMs" | "intake" | "holdText">;
@@ -264,7 +268,7 @@ async function requestPage<T>(
       if (more > 0) silence.feed();
       onBytes(more);
     },
-    ...(holdText && { holdText }),
+    holdText,
     ...(intake && {
       intake: (item) => {
         if (bytes === 0) silence.feed(); // a source that does not count bytes
@@ -306,6 +310,8 @@ type StreamSettings = Pick<
 interface InitialEvents<T> {
   readonly items: T[];
   readonly resourceVersion: string;
+  /** When its end arrived; earlier by as much as a cache says that it is old. */
+  readonly received: Moment;
   /** Quarantined objects of which `items` has no other state. */
   readonly quarantined: readonly Quarantined[];
 }
@@ -340,16 +346,18 @@ export async function readInitialEvents<T>(
       const batch = await watch.next();
       if (batch === undefined) return undefined;
       silence.feed();
-      const before = gathered.size;
+      const known = gathered.size;
       for (let i = 0; i < batch.length; i++) {
-        const resourceVersion = gathered.take(batch[i]);
-        if (resourceVersion === undefined) continue;
+        const bookmark = gathered.take(batch[i]);
+        if (bookmark === undefined) continue;
         watch.unread(batch.slice(i + 1));
-        return { ...gathered.result(), resourceVersion };
+        const { resourceVersion = "" } = bookmark.metadata;
+        const received = before(watch.received ?? momentOf(clock), ageMsOf(bookmark));
+        return { ...gathered.result(), resourceVersion, received };
       }
       // Changes of what is there say nothing about the end, and neither does anything that comes after the
       // first of them.
-      if (gathered.size > before && !gathered.hasChanges) end.feed();
+      if (gathered.size > known && !gathered.hasChanges) end.feed();
       if (gathered.size >= noted * 1.01) onProgress(noted = gathered.size);
     }
   } finally {
@@ -381,8 +389,8 @@ class GatheredObjects<T> {
     return { items: [...this.#objects.values()], quarantined: [...this.#quarantinedByKey.values()] };
   }
 
-  /** Takes one item in; the resourceVersion if it was the end bookmark. */
-  take(item: WatchItem<T>): string | undefined {
+  /** Takes one item in; returns it if it was the end bookmark. */
+  take(item: WatchItem<T>): BookmarkObject | undefined {
     const { quarantine, keyFunc, expectedKind, intake } = this.#settings;
     if (item.type === "ERROR") quarantine.refuse(item.object, this.#watch.receivedBytes);
     if (item.type === "QUARANTINED") {
@@ -395,7 +403,7 @@ class GatheredObjects<T> {
       return undefined;
     }
     if (item.type === "BOOKMARK") {
-      return isInitialEventsEnd(item.object) ? item.object.metadata.resourceVersion ?? "" : undefined;
+      return isInitialEventsEnd(item.object) ? item.object : undefined;
     }
     if (item.type !== "ADDED") this.hasChanges = true;
     let key: string | undefined;

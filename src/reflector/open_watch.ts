@@ -57,7 +57,7 @@ export async function openWatch<T>(
   const watch = new OpenWatch<T>(clock, link, timeoutSeconds * 1_000 + DEADLINE_GRACE_MS);
   const context = {
     signal: link.signal,
-    ...(holdText && { holdText }),
+    holdText,
     onBytes: (bytes: number) => {
       watch.receivedBytes += bytes;
       if (bytes > 0) watch.received = momentOf(clock);

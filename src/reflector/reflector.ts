@@ -389,10 +389,9 @@ export class Reflector<T> {
         if (!isProgressing && lastedMs() < VERY_SHORT_WATCH_MS) throw new VeryShortWatchError(this.name);
         return this.#next({ of: "stream", closed: closed.text, cause: closed.cause, lastedMs: lastedMs() });
       }
-      const { items, quarantined, resourceVersion } = initial;
+      const { items, quarantined, resourceVersion, received } = initial;
       this.#writer.replace(items, quarantined, resourceVersion);
       stored?.(items.length);
-      const { received } = watch;
       this.#wasConsistent(from, startMs, received);
       this.#streamed = watch;
       watch = undefined;
@@ -433,9 +432,8 @@ export class Reflector<T> {
    * A list was written that was requested from this version then. Without one the server reads its storage,
    * or a cache that has caught up with it; what a cache between answers may be older, and says so.
    */
-  #wasConsistent(resourceVersion: string, requestedMs: number, received: Moment | undefined): void {
-    const isOld = received !== undefined && received.monotonicMs < requestedMs;
-    if (resourceVersion === "" && !isOld) this.#consistentMs = requestedMs;
+  #wasConsistent(resourceVersion: string, requestedMs: number, received: Moment): void {
+    if (resourceVersion === "" && received.monotonicMs >= requestedMs) this.#consistentMs = requestedMs;
   }
 
   /** Follows a watch, opened by a streamed list or here. */
@@ -485,7 +483,6 @@ export class Reflector<T> {
   }
 
   async #sleep(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
     let delayMs = LONGEST_DELAY_MS; // where a user's backoff gives none
     this.#reports.guarded("backoff", () => {
       const nowMs = monotonicNow(this.#clock);

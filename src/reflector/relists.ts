@@ -54,7 +54,7 @@ export function rhythmAfterWatch(
   if (silentMs < silenceMs) return { rhythm: { ...rhythm, isExpected, silentMs }, isDue: false };
   const silentWatches = rhythm.silentWatches + (rhythm.bookmarks === 0 ? 0 : 1);
   const silent = { ...rhythm, isExpected, silentMs: 0, silentWatches };
-  if (rhythm.bookmarks === 0 || silentWatches + rhythm.bookmarks < 3) return { rhythm: silent, isDue: false };
+  if (silentWatches + rhythm.bookmarks < 3) return { rhythm: silent, isDue: false };
   return { rhythm: { ...silent, bookmarks: 0, hasListed: true }, isDue: true };
 }
 

@@ -6,7 +6,7 @@
 import { isConnectionRefused, networkErrorOf } from "../meta/request.ts";
 import { isOlder } from "../meta/object.ts";
 import { isResourceVersionTooLarge, isTooManyRequests, statusErrorOf } from "../meta/status.ts";
-import type { Moment } from "../util/clock.ts";
+import { before, type Moment } from "../util/clock.ts";
 import { isUnavailable } from "./failures.ts";
 import { isBrokenFrame } from "./quarantine.ts";
 import type { Outcome, ReflectorState, RestoredContent, Resuming, Transition, WatchEnd } from "./state.ts";
@@ -27,8 +27,7 @@ function restored(
   >,
   now: Moment,
 ): ReflectorState {
-  const wallMs = Math.min(savedAtMs, now.wallMs); // the clock may have been set back
-  const contact = { wallMs, monotonicMs: now.monotonicMs - (now.wallMs - wallMs) };
+  const contact = before(now, Math.max(0, now.wallMs - savedAtMs)); // the clock may have been set back
   const next = {
     ...state,
     position: { ...listedAt(state.position, resourceVersion, contact), watchedVersion, isConfirmed: false },

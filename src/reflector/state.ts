@@ -75,7 +75,10 @@ export interface ReflectorStatus {
   /** When the last event of a watch arrived (bookmarks too). */
   readonly lastEventTimeMs?: number;
   readonly lastBookmarkTimeMs?: number;
-  /** When the last bytes of a list, an event or a bookmark arrived. A watch that is opened is no contact. */
+  /**
+   * When the last bytes of a list, an event or a bookmark arrived; earlier by as much as a cache that has
+   * sent them says that it is old. A watch that is opened is no contact.
+   */
   readonly lastContactTimeMs?: number;
   /**
    * How many milliseconds before this status the last contact was; absent before the first contact. On a

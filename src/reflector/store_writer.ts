@@ -12,7 +12,7 @@ import { isOlder, type KeyFunc, type KubernetesObject, layoutOf, metaOf } from "
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import type { Store } from "../store/store.ts";
-import { type Clock, type Moment, momentOf } from "../util/clock.ts";
+import { before, type Clock, type Moment, momentOf } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { defined } from "../util/json.ts";
 import type { Quarantine } from "./quarantine.ts";
@@ -79,14 +79,12 @@ export function listedAt(position: Position, resourceVersion: string, contact: M
 }
 
 /** Something came, last at this time, with news of this age. */
-export function noteContact(position: Position, { wallMs, monotonicMs }: Moment, ageMs: number): void {
+export function noteContact(position: Position, moment: Moment, ageMs: number): void {
   if (!position.isConfirmed) return;
-  const contact = { wallMs: wallMs - ageMs, monotonicMs: monotonicMs - ageMs };
+  const contact = before(moment, ageMs);
   // The contact of a cache below may be older than the last one that is known.
-  const { contact: before } = position;
-  if (ageMs === 0 || before === undefined || contact.monotonicMs > before.monotonicMs) {
-    position.contact = contact;
-  }
+  const { contact: last } = position;
+  if (ageMs === 0 || last === undefined || contact.monotonicMs > last.monotonicMs) position.contact = contact;
 }
 
 /** The position at the beginning of a watch; `isFollowing`: after a streamed list, whatever its version. */
@@ -235,11 +233,11 @@ export class StoreWriter<T> {
     const { clock, measured: metrics } = this.#options;
     const now = momentOf(clock);
     const position = this.#position;
-    const { contact: before } = position;
+    const { contact: last } = position;
     if (ageMs === 0 && position.isConfirmed) position.contact = received ?? now;
     else noteContact(position, received ?? now, ageMs);
     position.lastEventTimeMs = now.wallMs;
-    if (metrics && position.contact && position.contact !== before) metrics.contact(position.contact.wallMs);
+    if (metrics && position.contact && position.contact !== last) metrics.contact(position.contact.wallMs);
   }
 
   /**

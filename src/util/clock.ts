@@ -58,6 +58,11 @@ export function ageMs(moment: Moment, clock: Clock): number {
   return Math.ceil(Math.max(monotonicMs, clock.now() - moment.wallMs));
 }
 
+/** The time before a moment, by both clocks. */
+export function before({ wallMs, monotonicMs }: Moment, ms: number): Moment {
+  return { wallMs: wallMs - ms, monotonicMs: monotonicMs - ms };
+}
+
 /** Gives other tasks a turn: resolves in a later turn of the event loop, independent of any clock. */
 export async function nextTurn(): Promise<void> {
   turnsAhead++;

@@ -183,6 +183,17 @@ describe("ResourceClient.list", () => {
     assert.deepEqual(received, page.quarantined);
   });
 
+  it("says how old its content is, where it comes from a cache", async () => {
+    for (
+      const [age, ageMs] of [["61", 61_000], ["0", undefined], ["old", undefined], [undefined, undefined]]
+    ) {
+      const response = podList();
+      if (age !== undefined) response.headers.set("Age", `${age}`);
+      const { pods } = client(response);
+      assert.equal((await pods.list()).ageMs, ageMs);
+    }
+  });
+
   it("says in its error what could not be listed and where", async () => {
     const refused = Response.json(newStatus(403, "Forbidden", "no"), { status: 403 });
     const text = async (options: TypedResourceOptions<Pod>, resource?: string) => {

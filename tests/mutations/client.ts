@@ -214,4 +214,11 @@ export const CLIENT_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/client/rest_config_test.ts",
   },
+  {
+    name: "client: the age of a list is in milliseconds",
+    file: "src/client/rest_resource.ts",
+    find: 'sentAgeMs(response.headers.get("Age"), 1_000)',
+    replace: 'sentAgeMs(response.headers.get("Age"), 1)',
+    test: "tests/client/resource_client_test.ts",
+  },
 ];

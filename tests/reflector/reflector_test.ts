@@ -3,7 +3,8 @@ import { describe, it } from "node:test";
 import { NetworkError, type Status, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
 import type { FakeWatcher } from "@listwatch/cache/testing";
-import { at, newRun, openWatch, page, refusal, statuses } from "./scripted_source.ts";
+import { newDecodingStatus } from "../../src/watch/decode_watch.ts";
+import { type Answer, at, newRun, openWatch, page, refusal, statuses } from "./scripted_source.ts";
 
 const refused = new NetworkError("ConnectionRefused", "connection refused");
 
@@ -230,6 +231,20 @@ describe("Reflector: lists", () => {
     assert.equal(run.errors.length, 9);
   });
 
+  it("are as old as their cache says, and consistent only where that is not older than the request", async () => {
+    for (const ageMs of [undefined, 60_000]) {
+      const lists = [{ list: refusal("expired") }, {
+        list: { ...page("a@1", "10"), ...(ageMs && { ageMs }) },
+      }];
+      await using run = newRun([...lists, { watch: openWatch() }]);
+      await run.clock.advance(100_000);
+      await run.start();
+      assert.deepEqual(run.source.requests.slice(1), ['list "" limit 500', 'watch "10"']);
+      assert.equal(run.reflector.status().lagMs, ageMs ?? 0);
+      assert.equal(run.reflector.consistentMs(), ageMs === undefined ? 100_000 : undefined);
+    }
+  });
+
   it("that are a Table are refused", async () => {
     const table = { ...page("", "10"), kind: "Table", apiVersion: "meta.k8s.io/v1" };
     await using run = newRun([{ list: table }]);
@@ -373,8 +388,10 @@ describe("Reflector: watches", () => {
     await using run = await watching((watcher) => {
       watcher.add({ ...at("a@20"), kind: "Service" });
       watcher.add({ ...at("table@22"), kind: "Table", apiVersion: "meta.k8s.io/v1beta1" });
+      watcher.add({ ...at("b@23"), kind: "Table", apiVersion: "furniture.example/v1" });
+      watcher.add({ ...at("c@24"), apiVersion: "meta.k8s.io/v1" });
     });
-    assert.deepEqual(run.store.operations, ["add a@20"]);
+    assert.deepEqual(run.store.operations, ["add a@20", "add b@23", "add c@24"]);
     assert.equal(run.quarantined.length, 1);
   });
 
@@ -628,6 +645,25 @@ describe("Reflector: watches", () => {
     assert.deepEqual(run.source.requests.slice(2), ['list "10"', 'list "10"', 'watch "11"']);
   });
 
+  it("that end with what was said already are warned of once, and again when one was well in between", async () => {
+    const torn = (): Answer[] => [
+      { list: page("a@1", "10") },
+      { watch: openWatch((watcher) => watcher.error(newDecodingStatus("no JSON"))) },
+    ];
+    const well = openWatch();
+    const script = [...torn(), ...torn(), { list: page("a@1", "10") }, { watch: well }, torn()[1]];
+    await using run = newRun([...script, { list: "hang" }], { onQuarantined: undefined });
+    await run.start();
+    await run.clock.advance(5_000);
+    const said = () => run.log.of("warn").map((line) => /quarantined|watch ended/.exec(line)?.[0]);
+    assert.deepEqual(said(), ["quarantined", "watch ended"]);
+    await run.clock.advance(10_000);
+    well.stop();
+    await run.clock.advance(60_000);
+    assert.deepEqual(said().slice(2), ["quarantined", "watch ended"]);
+    assert.equal(run.source.left, 0);
+  });
+
   it("that are refused for any other reason are reported, and everything is listed again after a delay", async () => {
     for (
       const error of [refusal("forbidden"), refusal("expired"), refusal("internal"), new Error("it broke")]
@@ -841,5 +877,6 @@ describe("Reflector without options", () => {
       "warn: pods: the server refuses: the server answered 403 Forbidden (pods is forbidden); " +
       "next try in 0.8 s, and so on until it is back",
     ]);
+    assert.deepEqual(run.log.of("error"), []);
   });
 });

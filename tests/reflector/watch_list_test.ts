@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { type KubernetesObject, NetworkError, silentLogger, type StatusError } from "@listwatch/cache";
 import { type ListerWatcher, Reflector } from "@listwatch/cache/reflector";
 import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
+import { AGE_ANNOTATION } from "../../src/meta/list_watch.ts";
 import {
   type Answer,
   at,
@@ -53,6 +54,23 @@ describe("Reflector: a streamed list", () => {
     assert.deepEqual(run.store.take(), ["add c@11", "delete a@12"]);
     assert.equal(run.reflector.lastSyncResourceVersion(), "12");
     assert.equal(run.source.requests.length, 1);
+  });
+
+  it("is as old as its cache says, and no older or younger: a list of a server is of now", async () => {
+    for (const age of [undefined, 60_000]) {
+      const annotations = { ...END, ...(age && { [AGE_ANNOTATION]: `${age}` }) };
+      const stream = openWatch((watcher) => watcher.bookmark("10", annotations));
+      await using run = newStreaming([{ watch: stream }]);
+      await run.clock.advance(100_000);
+      await run.start();
+      const { lagMs, lastContactTimeMs } = run.reflector.status();
+      assert.deepEqual([lagMs, lastContactTimeMs], [age ?? 0, 100_000 - (age ?? 0)]);
+      assert.equal(run.reflector.consistentMs(), age === undefined ? 100_000 : undefined);
+      await run.clock.advance(5_000);
+      stream.bookmark("11", age ? { [AGE_ANNOTATION]: `${age + 5_000}` } : {});
+      await run.clock.advance(0);
+      assert.equal(run.reflector.status().lagMs, age === undefined ? 0 : age + 5_000, "it is away still");
+    }
   });
 
   it("that is empty is a list without items", async () => {
@@ -220,6 +238,18 @@ describe("Reflector: a streamed list", () => {
     await using run = newStreaming([{ watch: watcher }, { watch: fullStream() }]);
     await run.start();
     watcher.fail(new NetworkError("UnexpectedEOF", "cut off"));
+    await run.clock.advance(800);
+    assert.deepEqual(run.source.requests, ['stream ""', 'stream ""']);
+    assert.deepEqual([run.errors, run.log.of("warn")], [[], []], "it was answered: the server is not away");
+    assert.equal(run.reflector.status().lastError?.message, "cut off");
+  });
+
+  it("is requested again, too, when it is closed after seconds without anything", async () => {
+    const watcher = openWatch();
+    await using run = newStreaming([{ watch: watcher }, { watch: fullStream() }]);
+    await run.start();
+    await run.clock.advance(1_000);
+    watcher.stop();
     await run.clock.advance(800);
     assert.deepEqual(run.source.requests, ['stream ""', 'stream ""']);
   });

@@ -100,15 +100,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "streamed list: its resourceVersion is that of the last ADDED event",
     file: WATCH_LIST,
-    find: "return { ...gathered.result(), resourceVersion };",
+    find: "return { ...gathered.result(), resourceVersion, received };",
     replace: "const result = gathered.result();\n" +
       "const last = result.items.at(-1) as { metadata: { resourceVersion: string } } | undefined;\n" +
-      "return { ...result, resourceVersion: last?.metadata.resourceVersion ?? resourceVersion };",
+      "return { ...result, resourceVersion: last?.metadata.resourceVersion ?? resourceVersion, received };",
   },
   {
     name: "streamed list: one without an end is awaited while changes arrive",
     file: WATCH_LIST,
-    find: "if (gathered.size > before && !gathered.hasChanges) end.feed();",
+    find: "if (gathered.size > known && !gathered.hasChanges) end.feed();",
     replace: 'if (batch.some(({ type }) => type !== "BOOKMARK")) end.feed();',
   },
   {
@@ -320,7 +320,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: missing bookmarks have no effect",
     file: RELISTS,
-    find: "if (rhythm.bookmarks === 0 || silentWatches + rhythm.bookmarks < 3) return",
+    find: "if (silentWatches + rhythm.bookmarks < 3) return",
     replace: "if (rhythm.bookmarks < 1_000_000) return",
   },
   {
