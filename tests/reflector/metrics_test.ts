@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { type Metrics, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { ReflectorMetrics } from "../../src/reflector/reports.ts";
+import { at, newRun, openWatch, page } from "./scripted_source.ts";
 
 /** Metrics that are kept: sums of counters, last values of gauges, all values of histograms. */
 class Kept implements Metrics {
@@ -100,6 +101,37 @@ describe("Metrics of an informer", () => {
     const relists = [...metrics.counters].filter(([key]) => key.startsWith("reflector_relists_total"));
     assert.deepEqual(relists, [["reflector_relists_total Expired", 1]]);
     server.close();
+  });
+});
+
+describe("ReflectorOptions.metrics", () => {
+  it("receive how long and how large lists and watches were, and when the server last had contact", async () => {
+    const metrics = new Kept();
+    const watch = openWatch();
+    const script = [{ list: page("a@1 b@2", "10") }, { watch }, { watch: openWatch() }];
+    await using run = newRun(script, { metrics });
+    await run.clock.advance(1_000);
+    await run.start();
+    const contactSeconds = () => metrics.gauges.get("reflector_last_contact_timestamp_seconds");
+    assert.equal(contactSeconds(), 1);
+    await run.clock.advance(20_000);
+    watch.add(at("c@11"));
+    await run.clock.advance(10_000);
+    assert.equal(contactSeconds(), 21);
+    watch.stop();
+    await run.clock.advance(0);
+    assert.deepEqual(Object.fromEntries(metrics.values), {
+      reflector_list_duration_seconds: [0],
+      reflector_items_per_list: [2],
+      reflector_watch_duration_seconds: [30],
+      reflector_items_per_watch: [1],
+    });
+    assert.deepEqual(Object.fromEntries(metrics.counters), {
+      reflector_lists_total: 1,
+      reflector_watches_total: 2,
+      "reflector_events_total ADDED": 1,
+      "reflector_reconnects_total closed": 1,
+    });
   });
 });
 

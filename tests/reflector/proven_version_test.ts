@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newStatus } from "@listwatch/cache/client";
+import { RESUMING } from "../../src/reflector/resumption.ts";
 import { momentOf } from "../../src/util/clock.ts";
 import { newRun, openWatch, page } from "./scripted_source.ts";
 
@@ -110,5 +111,37 @@ describe("Reflector.proven", () => {
     assert.equal(run.reflector.proven({ after: "100", through: "130", asked: momentOf(run.clock) }), false);
     assert.equal(run.reflector.status().resourceVersion, "100");
     assert.deepEqual(run.store.operations, ["replace 100: a@90"]);
+  });
+});
+
+describe("Reflector.confirmed", () => {
+  const restored = {
+    items: [],
+    resourceVersion: "10",
+    savedAtMs: 0,
+    needsList: false,
+    clusterUid: undefined,
+  };
+  const snapshot = {
+    resuming: RESUMING,
+    load: () => Promise.resolve(restored),
+    probe: () => Promise.resolve({ serverVersion: "10", isOtherCluster: false }),
+  };
+
+  it("is a contact; a silent watch from a version that the server may not have reached is followed by a list", async () => {
+    for (const isComplete of [false, true]) {
+      const script = [{ watch: openWatch() }, isComplete ? { watch: openWatch() } : { list: page("", "12") }];
+      await using run = newRun(script, {}, { snapshot });
+      await run.start();
+      await run.clock.advance(5_000);
+      assert.equal(run.reflector.status().lagMs, 5_000, "as old as the snapshot");
+      run.reflector.confirmed({ isComplete });
+      assert.equal(run.reflector.status().lagMs, 0);
+      await run.clock.advance(2_000);
+      run.reflector.confirmed({ isComplete });
+      assert.equal(run.reflector.status().lagMs, 2_000, "it was confirmed already");
+      await run.clock.advance(90_000);
+      assert.equal(run.source.requests[1], isComplete ? 'watch "10"' : 'list "10"');
+    }
   });
 });

@@ -221,10 +221,50 @@ describe("Reflector.run", () => {
     const quiet = newRun([{ list: page("", "1") }, { watch: expired }]);
     await quiet.reflector.listAndWatch(signal);
     assert.equal(quiet.clock.pendingTimers, 0);
+    assert.equal(quiet.reflector.status().phase, "stopped");
+  });
+
+  it("for one cycle names no next try, and cannot be run a second time meanwhile", async () => {
+    const signal = new AbortController().signal;
+    const failing = newRun([{ list: refusal("forbidden") }]);
+    await assert.rejects(failing.reflector.listAndWatch(signal));
+    assert.match(failing.log.of("warn").join(), /403 Forbidden \(pods is forbidden\)$/);
+    const run = newRun([{ list: "hang" }]);
+    const stop = new AbortController();
+    const running = run.reflector.listAndWatch(stop.signal);
+    await assert.rejects(run.reflector.listAndWatch(signal), TypeError);
+    stop.abort();
+    await running;
   });
 });
 
 describe("Reflector.run, when its signal is aborted,", () => {
+  it("says nothing of the requests that this ends, and has no failure", async () => {
+    for (const script of [[{ list: "hang" }], [{ list: page("", "1") }, { watch: openWatch() }]] as const) {
+      const run = newRun(script);
+      await run.start();
+      await run.stop();
+      assert.deepEqual([run.log.of("warn"), run.errors, run.reflector.failure()], [[], [], undefined]);
+    }
+  });
+
+  it("by the watch error handler, plans no next try", async () => {
+    const stop = new AbortController();
+    const run = newRun([{ list: refusal("forbidden") }], { watchErrorHandler: () => stop.abort() });
+    await run.reflector.run(stop.signal);
+    assert.deepEqual(run.log.of("warn"), []);
+    assert.equal(run.reflector.failure(), undefined, "it does not run");
+  });
+
+  it("by the store of a streamed list, closes the stream that has brought it", async () => {
+    const stream = openWatch((watcher) => watcher.bookmark("10", { "k8s.io/initial-events-end": "true" }));
+    const run = newRun([{ watch: stream }], { useWatchList: true });
+    const stop = new AbortController();
+    run.store.check = () => stop.abort();
+    await run.reflector.run(stop.signal);
+    assert.deepEqual([run.source.closed, run.clock.pendingTimers], [[1], 0]);
+  });
+
   it("closes its watch once and leaves no timer, whatever it is at", async () => {
     const scripts: Record<string, () => Answer[]> = {
       listing: () => [{ list: "hang" }],
@@ -515,6 +555,8 @@ describe("ReflectorOptions: numbers", () => {
       }
     }
     assert.throws(() => newRun([], { watchListPageSize: Infinity }), RangeError);
+    assert.throws(() => newRun([], { maxInternalErrorRetryMs: NaN }), RangeError);
+    newRun([], { maxInternalErrorRetryMs: -1 });
     newRun([], { listTimeoutMs: Infinity });
   });
 });

@@ -2,7 +2,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NetworkError, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
-import { RelistDue, StalledStreamError, type StreamPause } from "../../src/reflector/failures.ts";
+import {
+  RelistDue,
+  StalledStreamError,
+  type StreamPause,
+  VeryShortWatchError,
+} from "../../src/reflector/failures.ts";
 import { listAttempt } from "../../src/reflector/lists.ts";
 import {
   type Incident,
@@ -214,6 +219,19 @@ const rows: readonly Row[] = [
     },
   },
   {
+    name: "nor at once where the server asks for patience, and names no time",
+    state: { ...at10, trial: { ...trial, failingSinceMs: NOW_MS - 60_000 } },
+    outcome: { of: "stream", error: tooMany, lastedMs: 10 },
+    step: { do: "backOff", then: "list" },
+    changes: {
+      trial: {
+        ...trial,
+        failingSinceMs: NOW_MS - 60_000,
+        suspicion: { cause: "refused", message: "slow down" },
+      },
+    },
+  },
+  {
     name: "where it fails as well, streams have another minute",
     state: {
       ...at10,
@@ -266,6 +284,13 @@ const rows: readonly Row[] = [
     name: "an answer that is no stream is followed by a list, and held against streams",
     state: at10,
     outcome: { of: "stream", error: undecodable, lastedMs: 10 },
+    step: { do: "list" },
+    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 10, failingSinceMs: NOW_MS } },
+  },
+  {
+    name: "a stream that is closed at once without anything is followed by a list, and held against streams",
+    state: at10,
+    outcome: { of: "stream", error: new VeryShortWatchError("pods"), lastedMs: 10 },
     step: { do: "list" },
     changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 10, failingSinceMs: NOW_MS } },
   },
@@ -567,6 +592,15 @@ describe("watchingFrom", () => {
   });
 });
 
+describe("noted", () => {
+  it("counts health from the first of the watches that follow each other", () => {
+    const open = (state: ReflectorState, monotonicMs: number) =>
+      noted(state, { of: "opened", isFollowing: false }, { ...NOW, monotonicMs }).state;
+    const first = open(at10, NOW_MS);
+    assert.equal(open(first, NOW_MS + 60_000).failures.healthySinceMs, NOW_MS);
+  });
+});
+
 describe("transition", () => {
   for (const { name, state, outcome, step, changes = {}, report, pause } of rows) {
     it(name, () => {
@@ -733,7 +767,12 @@ describe("transition(): a store with the content of a snapshot", () => {
     for (const error of [refused, unreachable, tooMany]) {
       assert.deepEqual(step({ of: "watch", error: error }), { do: "backOff", then: "watch" });
     }
-    assert.deepEqual(step(watchEnds(undefined)), { do: "watch" });
+    let state = resumed;
+    for (let ends = 0; ends < 5; ends++) {
+      const next = transition(state, watchEnds(undefined), NOW);
+      assert.deepEqual([next.step, next.state.resumption], [{ do: "watch" }, resumed.resumption]);
+      state = { ...next.state, position: { ...next.state.position, bookmarks: 1 } };
+    }
   });
 
   it("watches again after three failures of another kind, and lists after the fourth", () => {
@@ -767,6 +806,7 @@ describe("listAttempt", () => {
     ["pages of the size that was set, at first", fresh, 4, "0", 4],
     ["pages of the size that was set, later", at10, 4, "10", 4],
     ["pages of the size that was set, of the most recent data", unavailable, 4, "", 4],
+    ["no floor where a list had no version", { ...unavailable, exactResourceVersion: "" }, 4, "", 4],
   ] as const;
   for (const [name, state, pageSize, resourceVersion, limit] of cases) {
     it(name, () => assert.deepEqual(listAttempt(state, pageSize), { resourceVersion, limit }));
