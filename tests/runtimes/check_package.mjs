@@ -63,7 +63,8 @@ const strictest = {
   verbatimModuleSyntax: true,
   skipLibCheck: false,
 };
-const strict = { skipLibCheck: true }; // client-node's declarations need types that it does not install
+// client-node's declarations need types that it does not install.
+const strict = { exactOptionalPropertyTypes: true, skipLibCheck: true };
 for (
   const [module, moduleResolution, libs, types, files, options] of [
     ["nodenext", "nodenext", dom, ["node"], ["consumer.ts"], strictest],

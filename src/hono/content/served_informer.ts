@@ -68,7 +68,7 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
    * The version of each of {@linkcode ServedInformer.sources} that a resourceVersion stands for; `undefined`
    * if it is none of theirs.
    */
-  partsOf?(resourceVersion: string): readonly string[] | undefined;
+  readonly partsOf?: ((resourceVersion: string) => readonly string[] | undefined) | undefined;
   /** The only one of its sources that may have an object of a name; `undefined` if all may. */
   sourceOf?(name: string): NamedInformer | undefined;
   /**
