@@ -393,7 +393,9 @@ export class LazyText extends TextObject {
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 const INSPECTED: PropertyDescriptor = {
   value(this: object) {
-    return { ...this };
+    // A copy of all properties may have made these symbols enumerable: shown, this one would be called again.
+    const { [INSPECT]: _1, [SELF]: _2, ...shown } = this as Record<symbol, unknown>;
+    return shown;
   },
   configurable: true,
   writable: true,
@@ -402,12 +404,23 @@ const INSPECTED: PropertyDescriptor = {
 /** The symbol under which a lazy object has itself: a `Proxy` or a copy of its descriptors has no stamp. */
 const SELF = Symbol();
 
-/** A lazy object, in an instance of a class: what wraps plain objects leaves it as it is. */
+/**
+ * A lazy object, in an instance of a class that has its own tag and no properties: what wraps or copies plain
+ * objects leaves it as it is, and what follows every key ends here.
+ */
 class Self {
-  readonly object: object;
+  readonly #object: object;
 
   constructor(object: object) {
-    this.object = object;
+    this.#object = object;
+  }
+
+  get object(): object {
+    return this.#object;
+  }
+
+  get [Symbol.toStringTag](): string {
+    return "Self";
   }
 }
 

@@ -353,6 +353,38 @@ describe("LazyText", () => {
     assert.equal(JSON.stringify(wrapped(pod)), TEXT);
   });
 
+  it("can be frozen with all that its keys lead to, symbols too", () => {
+    const deepFreeze = <V extends object>(object: V): V => {
+      for (const key of Reflect.ownKeys(object)) {
+        const value: unknown = Reflect.get(object, key);
+        if (typeof value === "object" && value !== null || typeof value === "function") deepFreeze(value);
+      }
+      return Object.freeze(object);
+    };
+    assert.deepStrictEqual(deepFreeze(hold(newHolding(), TEXT).open()), POD);
+  });
+
+  it("gives its values to a copy of all properties, in depth, of what says that it is a plain object", () => {
+    const copyOf = (value: unknown): unknown => {
+      if (Object.prototype.toString.call(value) !== "[object Object]") return value;
+      const copy: unknown = Object.create(Object.getPrototypeOf(value));
+      for (const key of Reflect.ownKeys(value as object)) {
+        const property = Object.getOwnPropertyDescriptor(value, key)!;
+        if (property.value !== undefined) property.value = copyOf(property.value);
+        Object.defineProperty(copy, key, property);
+      }
+      return copy;
+    };
+    const pod = hold(newHolding(), TEXT).open();
+    assert.equal(JSON.stringify(copyOf(pod)), TEXT);
+  });
+
+  it("is shown where a copy has all of its properties, enumerable symbols too, as of MobX and Immutable", () => {
+    const pod = hold(newHolding(), TEXT).open() as Loose;
+    const copy = Object.fromEntries(Reflect.ownKeys(pod).map((key) => [key, pod[key as string]]));
+    assert.equal(inspect(copy), inspect(POD));
+  });
+
   it("gives what inherits it properties of its own, and stays as it is", () => {
     const pod = hold(newHolding(), TEXT).open();
     const child = Object.create(pod) as Loose;
