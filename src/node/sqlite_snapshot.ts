@@ -1,5 +1,5 @@
 import * as fs from "node:fs";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import process from "node:process";
 import {
   type InformerSnapshot,
@@ -102,7 +102,8 @@ export class SqliteStorage implements SnapshotStorage {
 
   /** @param sqlite Replaced by tests. */
   constructor(path: string, sqlite: () => Promise<OpenSqlite> = loadSqlite) {
-    this.#path = path;
+    // SQLite reads ":memory:" and "file:..." otherwise than all else here, and a program may change its folder.
+    this.#path = resolve(path);
     this.#sqlite = sqlite;
   }
 

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { sqliteSnapshot } from "@listwatch/cache/node";
@@ -253,6 +254,27 @@ describe("sqliteSnapshot", () => {
       assert.ok(["none", "restored"].includes(snapshot!.load), `after ${turns}: ${snapshot?.refusal}`);
     }
     server.close();
+  });
+
+  // A name with a colon is no file's on Windows.
+  it("is the file of its path, whatever SQLite reads in that, and wherever the program goes", {
+    skip: process.platform === "win32",
+  }, async () => {
+    const start = process.cwd();
+    try {
+      for (const path of [":memory:", "file:pods.sqlite?mode=memory", `file://${folder}/url.sqlite`]) {
+        process.chdir(folder);
+        const one = open(path);
+        assert.equal(await one.load(PODS), undefined, path);
+        process.chdir(start);
+        await one.save(CHANGES[0]);
+        await one.close?.();
+        const content = await loadAndClose(open(join(folder, path)));
+        assert.deepEqual(content, changed(undefined, CHANGES[0]), path);
+      }
+    } finally {
+      process.chdir(start);
+    }
   });
 
   it("says so when its file was removed or replaced, and writes a new one", async () => {
