@@ -1,5 +1,6 @@
 /** The work of an API server and its controllers on namespaces and CustomResourceDefinitions. */
 
+import { formatGroupResource } from "../meta/resource.ts";
 import { lowerBound } from "../util/collections.ts";
 import { failure, notFound } from "./api_errors.ts";
 import type { ClusterState, StoredObject } from "./cluster_state.ts";
@@ -9,18 +10,20 @@ import { finalizersOf, metadataOf, metaText, timestamp } from "./object_checks.t
 import type { CustomResource, ResourceTable, ServedResource } from "./served_resources.ts";
 import type { ServerSettings } from "./server_settings.ts";
 
+type DeleteObject = (resource: ServedResource, object: StoredObject) => void;
+
 /** The admission plugin NamespaceLifecycle and the namespace controller, in one. */
 export class Namespaces {
   readonly #state: ClusterState;
   readonly #resources: ResourceTable;
   readonly #settings: ServerSettings;
-  readonly #deleteObject: (resource: ServedResource, object: StoredObject) => void;
+  readonly #deleteObject: DeleteObject;
 
   constructor(
     state: ClusterState,
     resources: ResourceTable,
     settings: ServerSettings,
-    deleteObject: (resource: ServedResource, object: StoredObject) => void,
+    deleteObject: DeleteObject,
   ) {
     this.#state = state;
     this.#resources = resources;
@@ -96,6 +99,8 @@ export class Namespaces {
 }
 
 export const CRD_ID = "apiextensions.k8s.io/v1/customresourcedefinitions";
+/** What keeps a definition that is being deleted while it has objects. */
+const CLEANUP = "customresourcecleanup.apiextensions.k8s.io";
 
 /**
  * Serves the resources of the present CustomResourceDefinitions; only the storage version, if a definition
@@ -105,9 +110,12 @@ export class CustomDefinitions {
   readonly #state: ClusterState;
   readonly #resources: ResourceTable;
 
-  constructor(state: ClusterState, resources: ResourceTable) {
+  readonly #deleteObject: DeleteObject;
+
+  constructor(state: ClusterState, resources: ResourceTable, deleteObject: DeleteObject) {
     this.#state = state;
     this.#resources = resources;
+    this.#deleteObject = deleteObject;
     state.subscribe(resources.named(CRD_ID), ({ object, previous }) => {
       const before = previous && customResource(previous);
       const now = object && customResource(object);
@@ -116,12 +124,49 @@ export class CustomDefinitions {
     });
   }
 
-  /** Deletes the objects of a definition before the definition itself is deleted. */
-  deleteObjects(definition: StoredObject): void {
+  /** Refuses a new object whose definition is being deleted. */
+  checkCreation(resource: ServedResource, name: string): void {
+    if (!this.#definitionOf(resource)?.metadata.deletionTimestamp) return;
+    const why = "create not allowed while custom resource definition is terminating";
+    const { group, resource: kind } = resource;
+    const message = `${formatGroupResource(resource)} ${JSON.stringify(name)} is forbidden: ${why}`;
+    throw failure(403, "Forbidden", message, { name, group, kind });
+  }
+
+  /**
+   * Deletes the objects of a definition before the definition itself is deleted.
+   * @returns The definition as it is to be marked, if finalizers hold some of them.
+   */
+  deleteObjects(definition: StoredObject): StoredObject | undefined {
     const described = customResource(definition);
     const resource = described && this.#resources.find(described);
-    if (resource === undefined) return;
-    for (const key of this.#state.snapshot(resource)?.keys.slice() ?? []) this.#state.remove(resource, key);
+    if (resource === undefined) return undefined;
+    for (const key of this.#keysOf(resource)) this.#deleteObject(resource, this.#state.get(resource, key)!);
+    if (this.#keysOf(resource).length === 0) return undefined;
+    const finalizers = [...new Set([...finalizersOf(definition), CLEANUP])];
+    return { ...definition, metadata: { ...definition.metadata, finalizers } };
+  }
+
+  /** An object was deleted: a definition that has waited for the last one is deleted, too. */
+  finish(resource: ServedResource): void {
+    const definition = resource.isCustom ? this.#definitionOf(resource) : undefined;
+    if (!definition?.metadata.deletionTimestamp || this.#keysOf(resource).length > 0) return;
+    const definitions = this.#resources.named(CRD_ID);
+    const { name } = definition.metadata;
+    const finalizers = finalizersOf(definition).filter((finalizer) => finalizer !== CLEANUP);
+    if (finalizers.length === 0) return void this.#state.remove(definitions, name);
+    this.#state.write(definitions, name, (resourceVersion) => ({
+      ...definition,
+      metadata: { ...definition.metadata, resourceVersion, finalizers },
+    }));
+  }
+
+  #definitionOf({ resource, group }: ServedResource): StoredObject | undefined {
+    return this.#state.get(this.#resources.named(CRD_ID), `${resource}.${group}`);
+  }
+
+  #keysOf(resource: ServedResource): readonly string[] {
+    return this.#state.snapshot(resource)?.keys.slice() ?? [];
   }
 }
 

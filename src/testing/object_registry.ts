@@ -73,11 +73,12 @@ export class ObjectRegistry {
   constructor(state: ClusterState, resources: ResourceTable, settings: ServerSettings) {
     this.#state = state;
     this.#settings = settings;
-    this.#namespaces = new Namespaces(state, resources, settings, (resource, { metadata }) => {
+    const deleteObject = (resource: ServedResource, { metadata }: StoredObject) => {
       const { name, namespace = "" } = metadata;
       this.delete(resource, { name, namespace }, { asGiven: true });
-    });
-    this.#definitions = new CustomDefinitions(state, resources);
+    };
+    this.#namespaces = new Namespaces(state, resources, settings, deleteObject);
+    this.#definitions = new CustomDefinitions(state, resources, deleteObject);
   }
 
   create(
@@ -94,6 +95,7 @@ export class ObjectRegistry {
     }
     const name = metaText(object, "name") || this.#generatedName(resource, object);
     checkName(resource, name);
+    if (resource.isCustom) this.#definitions.checkCreation(resource, name);
     const key = formatObjectName({ namespace, name });
     if (this.#state.get(resource, key) !== undefined) throw alreadyExists(resource, name);
     const isAsGiven = options.asGiven ?? false;
@@ -211,7 +213,10 @@ export class ObjectRegistry {
     const key = formatObjectName(address);
     if (options.dryRun) return { object: existing, isRemoved: true };
     if (resource.id === "v1/namespaces") return this.#namespaces.delete(resource, existing);
-    if (resource.id === CRD_ID) this.#definitions.deleteObjects(existing);
+    const held = resource.id === CRD_ID ? this.#definitions.deleteObjects(existing) : undefined;
+    if (held !== undefined) {
+      return { object: this.#mark(resource, held, { key, graceSeconds: 0 }), isRemoved: false };
+    }
     const isHeld = finalizersOf(existing).length > 0;
     const graceSeconds = this.#graceSeconds(resource, existing, options);
     if (graceSeconds === undefined && !isHeld) return this.#remove(resource, key, existing);
@@ -330,6 +335,7 @@ export class ObjectRegistry {
     const change = this.#state.remove(resource, key);
     const metadata: StoredMeta = { ...existing.metadata, resourceVersion: String(change?.revision) };
     if (existing.metadata.namespace) this.#namespaces.finish(existing.metadata.namespace);
+    this.#definitions.finish(resource);
     return { object: { ...existing, metadata }, isRemoved: true };
   }
 

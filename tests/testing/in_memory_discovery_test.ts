@@ -140,6 +140,45 @@ describe("InMemoryApiServer: a CustomResourceDefinition", () => {
       assert.equal((await call(server, "GET", WIDGETS)).status, 404);
     }));
 
+  it("stays, and takes no new objects, until finalizers hold none of its objects", () =>
+    withServer({}, async (server) => {
+      server.create("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
+      const held = { name: "held", namespace: "shop", finalizers: ["a.b/c"] };
+      server.create("example.com/v1/widgets", { metadata: held });
+      server.create("example.com/v1/widgets", { metadata: { name: "w", namespace: "shop" } });
+      const reader = await watch(server, `${WIDGETS}?watch=1&resourceVersion=4`);
+      const definition = `${DEFINITIONS}/widgets.example.com`;
+      for (const version of ["7", "7"]) {
+        const { body } = await call(server, "DELETE", definition);
+        assert.deepEqual(body.metadata.finalizers, ["customresourcecleanup.apiextensions.k8s.io"]);
+        assert.equal(body.metadata.resourceVersion, version);
+      }
+      assert.deepEqual(summary(await reader.take(2)), ["MODIFIED shop/held 5", "DELETED shop/w 6"]);
+      const widget = { apiVersion: "example.com/v1", kind: "Widget", metadata: { name: "new" } };
+      const refused = await call(server, "POST", WIDGETS, { body: widget });
+      assert.deepEqual([refused.status, refused.body.message, refused.body.details], [
+        403,
+        'widgets.example.com "new" is forbidden: create not allowed while custom resource definition is terminating',
+        { name: "new", group: "example.com", kind: "widgets" },
+      ]);
+      await patch(server, `${WIDGETS}/held`, { metadata: { finalizers: null } });
+      assert.deepEqual(summary(await reader.take(1)), ["DELETED shop/held 8"]);
+      assert.equal((await call(server, "GET", definition)).status, 404);
+      assert.equal((await call(server, "GET", WIDGETS)).status, 404);
+    }));
+
+  it("stays where it has a finalizer of its own, also when its objects are deleted", () =>
+    withServer({}, async (server) => {
+      const metadata = { ...DEFINITION.metadata, finalizers: ["a.b/own"] };
+      server.create("apiextensions.k8s.io/v1/customresourcedefinitions", { ...DEFINITION, metadata });
+      const held = { name: "held", namespace: "shop", finalizers: ["a.b/c"] };
+      server.create("example.com/v1/widgets", { metadata: held });
+      await call(server, "DELETE", `${DEFINITIONS}/widgets.example.com`);
+      await patch(server, `${WIDGETS}/held`, { metadata: { finalizers: null } });
+      const { body } = await call(server, "GET", `${DEFINITIONS}/widgets.example.com`);
+      assert.deepEqual(body.metadata.finalizers, ["a.b/own"]);
+    }));
+
   it("requires a kind on creation and a resourceVersion on update, and refuses strategic patches", () =>
     withServer({}, async (server) => {
       server.create("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
