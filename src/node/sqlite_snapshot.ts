@@ -102,7 +102,7 @@ export class SqliteStorage implements SnapshotStorage {
 
   /** @param sqlite Replaced by tests. */
   constructor(path: string, sqlite: () => Promise<OpenSqlite> = loadSqlite) {
-    // SQLite reads ":memory:" and "file:..." otherwise than all else here, and a program may change its folder.
+    // SQLite reads ":memory:" and "file:..." otherwise than the rest here; a program may change its folder.
     this.#path = resolve(path);
     this.#sqlite = sqlite;
   }

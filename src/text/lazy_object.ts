@@ -19,6 +19,7 @@
  */
 
 import { HeldObject } from "../meta/object.ts";
+import { isRecord } from "../util/json.ts";
 import type { FieldTexts } from "./field_tree.ts";
 import { type Level, type Members, type ObjectShape, placeAt, type Places } from "./object_shape.ts";
 
@@ -382,9 +383,9 @@ export class LazyText extends TextObject {
     this.#parsed = -Infinity;
     const object = this.#object as Record<string, unknown>;
     const metadata = object["metadata"];
-    if (typeof metadata !== "object" || metadata === null || Stamped.textOf(metadata) !== this) return false;
+    if (!isRecord(metadata) || Stamped.textOf(metadata) !== this) return false;
     for (const { name } of members) void object[name];
-    for (const { name } of metadataMembers) void (metadata as Record<string, unknown>)[name];
+    for (const { name } of metadataMembers) void metadata[name];
     return true;
   }
 }
@@ -393,9 +394,8 @@ export class LazyText extends TextObject {
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 const INSPECTED: PropertyDescriptor = {
   value(this: object) {
-    // A copy of all properties may have made these symbols enumerable: shown, this one would be called again.
-    const { [INSPECT]: _1, [SELF]: _2, ...shown } = this as Record<symbol, unknown>;
-    return shown;
+    // Without symbols: a copy of all properties may have made this one enumerable, and is shown by it, too.
+    return Object.fromEntries(Object.entries(this));
   },
   configurable: true,
   writable: true,
@@ -405,8 +405,8 @@ const INSPECTED: PropertyDescriptor = {
 const SELF = Symbol();
 
 /**
- * A lazy object, in an instance of a class that has its own tag and no properties: what wraps or copies plain
- * objects leaves it as it is, and what follows every key ends here.
+ * A lazy object, in an instance of a class: what wraps plain objects leaves it as it is. It has no properties,
+ * so that what follows every key, to freeze all that an object has, ends here.
  */
 class Self {
   readonly #object: object;
@@ -417,10 +417,6 @@ class Self {
 
   get object(): object {
     return this.#object;
-  }
-
-  get [Symbol.toStringTag](): string {
-    return "Self";
   }
 }
 
