@@ -405,8 +405,8 @@ const INSPECTED: PropertyDescriptor = {
 const SELF = Symbol();
 
 /**
- * A lazy object, in an instance of a class: what wraps plain objects leaves it as it is. It has no properties,
- * so that what follows every key, to freeze all that an object has, ends here.
+ * A lazy object, in an instance of a class: what wraps plain objects leaves it as it is. It has no
+ * properties: what follows every key, to freeze all that an object has, ends here.
  */
 class Self {
   readonly #object: object;
