@@ -152,8 +152,6 @@ export class EventRecorder {
   }
 
   #sweepLater(): void {
-    this.#clock.clearTimeout(this.#timer);
-    if (this.#signal.aborted) return;
     this.#timer = this.#clock.setTimeout(() => {
       this.#sweep(monotonicNow(this.#clock));
       if (this.#series.size > 0) this.#sweepLater();
@@ -196,7 +194,6 @@ export class EventRecorder {
       } catch (error) {
         const isFinal = statusErrorOf(error) !== undefined && !isTooManyRequests(error) &&
           (statusErrorOf(error)?.httpStatus ?? 0) < 500;
-        if (this.#signal.aborted) return;
         if (isFinal || left <= 1) return this.#dropped(series, errorMessage(error));
         await sleep(RETRY_MS, { clock: this.#clock, signal: this.#signal }).catch(() => {});
       }
@@ -212,10 +209,10 @@ export class EventRecorder {
     const update = () => client.patch(event.metadata?.name ?? "", observed, options);
     try {
       if (written === 0) await create();
-      else if (isSeries) await update();
+      else await update();
     } catch (error) {
       if (written > 0 && isNotFound(error)) await create(); // the server has forgotten it
-      else if (written > 0 || !isAlreadyExists(error)) throw error;
+      else if (!isAlreadyExists(error)) throw error;
       else if (isSeries) await update(); // it was created, and the answer was lost
     }
     series.written = count;

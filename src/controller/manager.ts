@@ -287,7 +287,7 @@ export class Manager implements AsyncDisposable {
   ): Promise<void> {
     const abandon = linkedAbort(leadership?.signal);
     const begin = linkedAbort(stop);
-    const unlink = onAbort(abandon.signal, () => begin.abort(abandon.signal.reason));
+    onAbort(abandon.signal, () => begin.abort(abandon.signal.reason));
     const recording = new AbortController();
     const { drainMs = 10_000 } = this.#options;
     const lease = this.#options.leader?.lease;
@@ -323,12 +323,9 @@ export class Manager implements AsyncDisposable {
       const flushed = Promise.all(this.#clusters.map(({ recorder }) => recorder?.flushed()));
       const limit = { ms: 1_000, newError: () => undefined, clock: this.#clock };
       await withTimeLimit(() => flushed, limit).catch(() => {});
-      if (!stop.aborted) leadership?.check();
+      leadership?.check();
     } finally {
-      unlink();
       recording.abort();
-      begin.unlink();
-      abandon.unlink();
       this.#isReconciling = false;
       for (const cluster of this.#clusters) cluster.ended();
       if (lease !== undefined) this.#metrics?.gauge("leader_election_master_status", 0, { name: lease });

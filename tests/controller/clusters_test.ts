@@ -117,6 +117,29 @@ describe("Manager of several clusters", () => {
     assert.deepEqual(reconciling(), [false, false]);
   });
 
+  it("lets what runs end at a stop, also while another cluster is away", async () => {
+    await using rig = new Clusters("eu-1", "us-1");
+    rig.servers["eu-1"].create(WIDGETS, widget("one", "red"));
+    rig.servers["us-1"].intercept(refuseConnection());
+    let end: (() => void) | undefined;
+    const manager = rig.run((cluster) =>
+      defineController({
+        name: "slow",
+        for: cluster.resource<Widget>(WIDGETS),
+        reconcile: () => new Promise<void>((resolve) => void (end = resolve)),
+      })
+    );
+    await rig.until(() => end !== undefined);
+    let hasEnded = false;
+    const stopped = manager.stop().then(() => hasEnded = true);
+    await rig.clock.advance(5_000);
+    assert.equal(hasEnded, false);
+    end!();
+    await rig.clock.advance(1_100);
+    await stopped;
+    assert.deepEqual(rig.lines.filter((line) => /error|failed|aborted/i.test(line)), []);
+  });
+
   it("is not ready while all clusters are away", async () => {
     await using rig = new Clusters("eu-1");
     rig.servers["eu-1"].intercept(refuseConnection());

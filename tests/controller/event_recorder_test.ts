@@ -1,8 +1,10 @@
-import type { KubernetesObject } from "@listwatch/cache";
+import { type KubernetesObject, newCluster } from "@listwatch/cache";
 import { defineController, type ObjectEvents } from "@listwatch/cache/controller";
 import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { EventRecorder } from "../../src/controller/event_recorder.ts";
+import { LogRecorder } from "../log_recorder.ts";
 import { type Rig, startRig, type Widget, widget } from "./rig.ts";
 import { WIDGETS } from "../widgets.ts";
 
@@ -124,6 +126,32 @@ describe("ObjectEvents", () => {
     events.normal("Painted", "red");
     await rig.clock.advance(1_000);
     assert.equal(stored()[0].series?.count, 2);
+  });
+
+  it("are counted by the same write again where that has failed, and created by no other", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    events.normal("Painted", "red");
+    await rig.clock.advance(1_000);
+    rig.server.intercept(answerStatus(503), { times: 1, match: ({ method }) => method === "PATCH" });
+    events.normal("Painted", "red");
+    await rig.clock.advance(11_000);
+    assert.deepEqual(stored().map(({ series }) => series?.count), [2]);
+    assert.deepEqual(writesOf(rig), ["POST", "PATCH", "PATCH"]);
+  });
+
+  it("are written one after the other", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    let [open, most] = [0, 0];
+    rig.server.intercept(async (request, next) => {
+      most = Math.max(most, ++open);
+      await new Promise<void>((resolve) => rig.clock.setTimeout(resolve, 10));
+      return await next(request).finally(() => open--);
+    }, { match: ({ method }) => method === "POST" });
+    for (const reason of ["Painted", "Sold", "Lost"]) events.normal(reason, "");
+    await rig.clock.advance(1_000);
+    assert.deepEqual([stored().length, most], [3, 1]);
   });
 
   it("are counted further when the answer to the first one was lost", async () => {
@@ -266,14 +294,18 @@ describe("ObjectEvents", () => {
     const { rig, events, stored } = await startRecording();
     await using _ = rig;
     const counts: number[] = [];
+    const painted = () => stored().filter(({ reason }) => reason === "Painted");
     for (let minute = 0; minute < 125; minute++) {
-      events.normal("Painted", "red");
-      // deno-lint-ignore no-await-in-loop -- one after the other
-      await rig.clock.advance(60_000);
-      const count = stored()[0].series?.count ?? 1;
+      for (const reason of ["Painted", `Early${minute}`]) events.normal(reason, "red");
+      // deno-lint-ignore-start no-await-in-loop -- one after the other
+      await rig.clock.advance(30_000);
+      events.normal(`Late${minute}`, ""); // new ones, more often than all are looked at
+      await rig.clock.advance(30_000);
+      // deno-lint-ignore-end no-await-in-loop
+      const count = painted()[0].series?.count ?? 1;
       if (count !== counts.at(-1)) counts.push(count);
     }
-    assert.equal(stored().length, 1);
+    assert.equal(painted().length, 1);
     assert.deepEqual(counts.map((count) => Math.round(count / 10) * 10), [0, 0, 30, 60, 90, 120]);
   });
 
@@ -305,21 +337,51 @@ describe("ObjectEvents", () => {
     assert.equal(stored().find(({ reason }) => reason === "R4096")?.series?.count, 2);
   });
 
+  it("are given up without a word at the stop of a recorder that waits to try again", async () => {
+    const clock = new FakeClock(Date.UTC(2026, 0, 1));
+    const server = new InMemoryApiServer({ clock, customResources });
+    server.intercept(answerStatus(503), { match: ({ method }) => method === "POST" });
+    const widgets = newCluster({ server: "http://in-memory", fetch: server.fetch, clock }).resource(WIDGETS);
+    const [logger, stop] = [new LogRecorder(), new AbortController()];
+    const recorder = new EventRecorder({ instance: "one", clock, logger, signal: stop.signal });
+    recorder.about(widget("a", "red"), "widgets", widgets).normal("Painted", "red");
+    await clock.advance(1_000);
+    assert.equal(recorder.pending, 1);
+    stop.abort();
+    await recorder.flushed();
+    assert.deepEqual([recorder.pending, logger.lines, clock.pendingTimers], [0, [], 0]);
+  });
+
   it("leave no timer when the program has stopped", async () => {
-    const { rig, events } = await startRecording();
+    for (const isFirst of [true, false]) {
+      const { rig, events } = await startRecording();
+      await using _ = rig;
+      if (!isFirst) events.normal("Painted", "red");
+      await rig.clock.advance(1_000);
+      const stopped = rig.manager.stop();
+      await rig.clock.advance(5_000);
+      await stopped;
+      rig.server.close();
+      await rig.clock.advance(0);
+      const writes = rig.writes().length;
+      events.normal("Sold", "red");
+      assert.equal(rig.clock.pendingTimers, 0);
+      await rig.clock.advance(60_000);
+      assert.equal(rig.writes().length, writes);
+    }
+  });
+
+  it("are in the namespace of the object, and have its name and a time, in nanoseconds, that no other one has", async () => {
+    const { rig, events, stored } = await startRecording();
     await using _ = rig;
-    events.normal("Painted", "red");
+    for (const reason of ["Painted", "Sold"]) events.normal(reason, "");
     await rig.clock.advance(1_000);
-    const stopped = rig.manager.stop();
-    await rig.clock.advance(5_000);
-    await stopped;
-    const writes = rig.writes().length;
-    events.normal("Sold", "red");
-    await rig.clock.advance(60_000);
-    assert.equal(rig.writes().length, writes);
-    rig.server.close();
-    await rig.clock.advance(0);
-    assert.equal(rig.clock.pendingTimers, 0);
+    const names = stored().map(({ metadata }) => metadata!.name!.split("."));
+    assert.deepEqual(names.map(([name]) => name), ["a", "a"]);
+    const times = names.map(([, hex]) => BigInt(`0x${hex}`));
+    assert.deepEqual(times.map((time) => Number(time / 1_000_000n)), Array(2).fill(rig.clock.now() - 1_000));
+    assert.notEqual(times[0], times[1]);
+    assert.deepEqual(stored().map(({ metadata }) => metadata?.namespace), ["shop", "shop"]);
   });
 
   it("have a name that the server takes, whatever the object's is", async () => {
@@ -340,7 +402,10 @@ describe("ObjectEvents", () => {
       server.create("rbac.authorization.k8s.io/v1/clusterroles", { metadata: { name } });
     }
     await clock.advance(1_000);
-    for (const { metadata } of server.list(EVENTS).items) names.push(metadata!.name!);
+    for (const { metadata } of server.list(EVENTS).items) {
+      names.push(metadata!.name!);
+      assert.equal(metadata!.namespace, "default");
+    }
     assert.equal(names.length, 3);
     for (const name of names) {
       assert.match(name, /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);

@@ -48,6 +48,15 @@ describe("WorkOrder", () => {
     assert.equal(one.all(), "d c a b");
   });
 
+  it("takes each key once, and where it was when it came first, however often it is added", () => {
+    const one = new Order();
+    for (const key of ["a", "b"]) one.add(key, "resync");
+    one.add("a", "change");
+    assert.equal(one.all(), "a b");
+    for (const key of ["a", "b", "a"]) one.add(key, "change");
+    assert.equal(one.all(), "a b");
+  });
+
   it("remembers no urgency of a key that waited already: the next time it is what it is then", () => {
     const one = new Order();
     one.add("a", "change");
