@@ -265,7 +265,7 @@ export class DeltaApplier<T> {
     if (oldObject === undefined && this.#quarantine.explains(key, resourceVersionOf(deleted))) {
       // Nothing was deleted after all, but the store has reached a later version.
       const resourceVersion = resourceVersionOf(deleted);
-      if (resourceVersion && this.#isObserved) this.#observe({ type: "bookmark", resourceVersion });
+      if (resourceVersion) this.#observe({ type: "bookmark", resourceVersion });
       return;
     }
     this.#receiver.distribute({
@@ -287,7 +287,6 @@ export class DeltaApplier<T> {
     if (object === undefined) return; // it was never stored
     const tombstone = deleted.object === undefined ? new DeletedFinalStateUnknown(key, object) : deleted;
     this.#receiver.distribute({ type: "delete", deleted: tombstone, oldObject }, false);
-    if (!this.#isObserved) return;
     this.#observe({ type: "deleted", key, object, oldObject, ...(resourceVersion && { resourceVersion }) });
   }
 
@@ -303,7 +302,7 @@ export class DeltaApplier<T> {
     this.#layout = layoutOf(resourceVersion);
     this.isWithinStep = false;
     store.bookmark(resourceVersion);
-    if (this.#isObserved) this.#observe({ type: "bookmark", ...bookmark });
+    this.#observe({ type: "bookmark", ...bookmark });
   }
 
   /** Whether an event is new; if not, what it is. Remembers the new ones. */
@@ -339,7 +338,7 @@ export class DeltaApplier<T> {
    */
   #passed(): void {
     const resourceVersion = this.#newest = this.#store.lastStoreSyncResourceVersion();
-    if (this.#isObserved) this.#observe({ type: "replaced", resourceVersion, changes: [], isGap: true });
+    this.#observe({ type: "replaced", resourceVersion, changes: [], isGap: true });
   }
 
   get #isObserved(): boolean {

@@ -136,7 +136,7 @@ export class Mailbox<T> {
       const { merged, initialMerged } = this.#prepared!;
       merged.onInitialMerged = () => this.#callbacks.onInitialMerged();
       for (let i = 0; i < initialMerged; i++) this.#callbacks.onInitialMerged();
-      this.#merged = merged.size === 0 ? undefined : merged;
+      this.#merged = merged;
     }
     this.resume();
   }
@@ -150,7 +150,7 @@ export class Mailbox<T> {
   shift(): Notification<T> | undefined {
     if (this.#isPaused) return undefined;
     for (let next = this.#shiftList(); next !== undefined; next = this.#shiftList()) {
-      if (this.#merged === undefined || this.#merged.size === 0) return next;
+      if (this.#merged === undefined) return next;
       const merged = this.#merged.mergedInto(next);
       if (merged !== undefined) return merged;
     }
@@ -242,8 +242,8 @@ interface Merged<T> {
 export class MergedNotifications<T> {
   readonly #keyFunc: KeyFunc;
   readonly #entries = new Map<string, Merged<T>>();
-  // One iterator as long as there are entries: a new one would skip over everything that was taken from the
-  // front.
+  // One iterator for all that comes: a new one would skip over everything that was taken from the front. Who
+  // has taken the last one makes new notifications.
   #next: Iterator<[string, Merged<T>]> | undefined;
   /** Called for an object of an initial list that will not be delivered as one. */
   onInitialMerged: () => void;
@@ -273,7 +273,7 @@ export class MergedNotifications<T> {
     const { done, value } = (this.#next ??= this.#entries.entries()).next();
     if (done) return undefined;
     const [key, entry] = value;
-    this.#remove(key);
+    this.#entries.delete(key);
     return made(entry);
   }
 
@@ -285,7 +285,7 @@ export class MergedNotifications<T> {
     const key = this.#keyOf(earlier);
     const entry = this.#entries.get(key);
     if (entry === undefined) return earlier;
-    this.#remove(key);
+    this.#entries.delete(key);
     const merged = first(earlier);
     return this.#isNothing(merged, entry) ? undefined : made(merged);
   }
@@ -293,7 +293,7 @@ export class MergedNotifications<T> {
   #merge(key: string, later: Merged<T>): void {
     const entry = this.#entries.get(key);
     if (entry === undefined) this.#entries.set(key, later);
-    else if (this.#isNothing(entry, later)) this.#remove(key);
+    else if (this.#isNothing(entry, later)) this.#entries.delete(key);
   }
 
   /** Makes `entry` what both come to; true if that is nothing. */
@@ -310,11 +310,6 @@ export class MergedNotifications<T> {
     }
     if (entry.isInInitialList) this.onInitialMerged();
     return true;
-  }
-
-  #remove(key: string): void {
-    this.#entries.delete(key);
-    if (this.#entries.size === 0) this.#next = undefined;
   }
 
   #keyOf(notification: Notification<T>): string {

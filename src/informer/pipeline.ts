@@ -73,7 +73,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     logger,
     resyncPeriodMs: processor.resyncCheckPeriodMs,
     shouldResync: () => processor.shouldResync(),
-    ...(metrics && { metrics }),
+    metrics,
   };
   const listed = source as ListerWatcher<Held<T>>;
   const loops = options.namespaces?.begin(listed, reflector);
@@ -118,12 +118,12 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   // A loop gets the intake of its source's lists, or, with a queue of the user's, the store.
   const wiring: ReflectorWiring = intake === undefined
     ? { knownObjects: store }
-    : { neverGoesBack: true, intake: intake.list, ...(intake.holdText && { holdText: intake.holdText }) };
+    : { neverGoesBack: true, intake: intake.list, holdText: intake.holdText };
   const loop: Pipeline<T>["reflector"] = loops?.fill(queue as AtomicFIFO<Held<T>>, wiring) ??
     new Reflector<Held<T>>(listed, queue, reflector, {
       quarantine,
       ...wiring,
-      ...(snapshot && { snapshot }),
+      snapshot,
     });
   const drain = new QueueDrain<Held<T>>({
     queue,
@@ -181,7 +181,7 @@ function newQueue<T, I extends string>(
   const intake = new Intake<T>(store, once);
   const queue = new AtomicFIFO<Held<T>>({
     ...common,
-    ...(intake.queue === undefined ? {} : { transform: intake.queue }),
+    transform: intake.queue,
     emitDeltaTypeBookmark: true,
   });
   const takeIn = intake.queue && transformer(intake.queue, quarantiner(keyFunc, held, quarantine));

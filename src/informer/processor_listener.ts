@@ -148,7 +148,7 @@ export class ProcessorListener<T> {
   dropPrepared(): void {
     this.#prepared = undefined;
     this.#pending.resume();
-    if (this.#pending.length > 0) this.#queued();
+    this.#queued();
   }
 
   /** Queues what a list says; updates of unchanged objects only if it is syncing. */

@@ -337,7 +337,7 @@ describe("ObjectEvents", () => {
     assert.equal(stored().find(({ reason }) => reason === "R4096")?.series?.count, 2);
   });
 
-  it("are given up without a word at the stop of a recorder that waits to try again", async () => {
+  it("are given up silently at the stop of a recorder that waits to try again", async () => {
     const clock = new FakeClock(Date.UTC(2026, 0, 1));
     const server = new InMemoryApiServer({ clock, customResources });
     server.intercept(answerStatus(503), { match: ({ method }) => method === "POST" });

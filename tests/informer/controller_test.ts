@@ -45,8 +45,10 @@ describe("Controller", () => {
     const abort = new AbortController();
     const running = controller.run(abort.signal);
     assert.equal(controller.hasSynced(), false);
+    const synced = controller.synced();
     await clock.advance(0);
-    await controller.synced();
+    await synced;
+    await controller.synced(AbortSignal.abort());
     source.modify(named("a"));
     source.delete(named("a"));
     await clock.advance(0);
@@ -60,6 +62,23 @@ describe("Controller", () => {
     assert.equal(controller.status().phase, "stopped");
     assert.equal(clock.pendingTimers, 0);
     assert.equal(source.openWatches, 0);
+  });
+
+  it("has the failure and the status of its reflector", async () => {
+    const { source, clock, controller } = newController();
+    const phases: string[] = [];
+    controller.onStatus(({ phase }) => phases.push(phase));
+    source.listError = new Error("it broke");
+    const abort = new AbortController();
+    const running = controller.run(abort.signal);
+    await clock.advance(0);
+    assert.deepEqual([controller.failure()?.failedTries, controller.failure()?.error.message], [
+      1,
+      "it broke",
+    ]);
+    assert.deepEqual(phases, ["listing", "backingOff"]);
+    abort.abort();
+    await running;
   });
 
   it("synced rejects when the controller stops before it has synced, and after that", async () => {
@@ -119,7 +138,7 @@ describe("Controller", () => {
   it("puts back an item whose processing threw, with retryOnError, unless something newer came", async () => {
     const attempts: string[] = [];
     let failures = 2;
-    const { source, clock, controller } = newController({
+    const { source, clock, log, controller } = newController({
       queue: new DeltaFIFO<KubernetesObject>({ emitDeltaTypeReplaced: true }),
       retryOnError: true,
       process: (deltas) => {
@@ -134,6 +153,28 @@ describe("Controller", () => {
     const running = controller.run(abort.signal);
     await clock.advance(0);
     assert.deepEqual(attempts, ["Replaced a@1", "Replaced a@1", "Replaced a@1"]);
+    assert.equal(log.of("error").length, 2);
+    failures = 1;
+    source.modify(named("a"));
+    await clock.advance(0);
+    assert.deepEqual(attempts.slice(3), ["Updated a@2", "Updated a@2"]);
+    abort.abort();
+    await running;
+  });
+
+  it("puts nothing back without retryOnError, as client-go", async () => {
+    const attempts: string[] = [];
+    const { source, clock, controller } = newController({
+      queue: new DeltaFIFO<KubernetesObject>({ emitDeltaTypeReplaced: true }),
+      process: ([{ type }]) => {
+        if (attempts.push(type) < 3) throw new Error("process broke");
+      },
+    });
+    source.add(named("a"));
+    const abort = new AbortController();
+    const running = controller.run(abort.signal);
+    await clock.advance(0);
+    assert.deepEqual(attempts, ["Replaced"]);
     abort.abort();
     await running;
   });
@@ -191,6 +232,33 @@ describe("newInformer", () => {
     }
     assert.deepEqual(plain.recorder.calls, ["add a@1 initial", "add b@2", "update a@1>3", "delete b@4"]);
     assert.deepEqual(plain.store.list().map(text), ["a@3"]);
+  });
+
+  it("notifies alike over a queue that has each list as one", async () => {
+    await using plain = newPlain({ queue: () => new RealFIFO<KubernetesObject>({ atomicEvents: true }) });
+    for (const name of ["a", "b"]) plain.source.add(named(name));
+    await plain.start();
+    plain.source.deleteDropWatch(named("a"));
+    plain.source.resetWatch();
+    await plain.clock.advance(5);
+    assert.deepEqual(plain.recorder.calls, [
+      "add a@1 initial",
+      "add b@2 initial",
+      "tombstone a@1",
+      "update b@2>2",
+    ]);
+  });
+
+  it("has the name of its options, or the description of its source", () => {
+    const source = new FakeControllerSource();
+    const list = source.list.bind(source);
+    const watch = source.watch.bind(source);
+    const nameOf = (description?: string, name?: string) =>
+      newPlain({
+        listerWatcher: { list, watch, ...(description && { description }) },
+        ...(name && { reflector: { name } }),
+      }).controller.name;
+    assert.deepEqual([nameOf("pods", "mine"), nameOf("pods"), nameOf()], ["mine", "pods", "objects"]);
   });
 
   it("reports what it missed: changes first, then deletes", async () => {

@@ -210,6 +210,27 @@ describe("DeltaApplier.apply", () => {
     assert.deepEqual([...quarantine.keys.keys()], ["b"]);
   });
 
+  it("deletes by a key the object that is stored, and moves the store on to the version of that, never back", () => {
+    const { store, lines, observers, process } = newApplier();
+    const events: StoreEvent<KubernetesObject>[] = [];
+    observers.add((event) => events.push(event));
+    const objects = [at("a", "1"), at("b", "2")];
+    process([{ type: "ReplacedAll", object: { resourceVersion: "5", objects } }]);
+    const deleted = (key: string, resourceVersion: string): Delta<KubernetesObject> => {
+      const object = new DeletedFinalStateUnknown<KubernetesObject>(key, undefined);
+      return { type: "Deleted", object, resourceVersion };
+    };
+    process([deleted("a", "9")]);
+    assert.equal(store.lastStoreSyncResourceVersion(), "9");
+    process([deleted("b", "7"), deleted("absent", "8")]);
+    assert.equal(store.lastStoreSyncResourceVersion(), "9");
+    assert.deepEqual(lines.slice(2), ["tombstone a@1 (absent)", "tombstone b@2 (absent)"]);
+    assert.deepEqual(events.slice(1), [
+      { type: "deleted", key: "a", object: objects[0], oldObject: objects[0], resourceVersion: "9" },
+      { type: "deleted", key: "b", object: objects[1], oldObject: objects[1], resourceVersion: "7" },
+    ]);
+  });
+
   it("hands everything out again for a SyncAll, and moves the store on for a Bookmark", () => {
     const { store, lines, process } = newApplier();
     process([{ type: "Added", object: at("a", "1") }]);
@@ -244,6 +265,14 @@ describe("DeltaApplier.apply of a delta that cannot be applied", () => {
     assert.match(quarantined[0], notIndexed);
     assert.ok(relistIsDue());
     assert.deepEqual(store.list().map(text).sort(), ["a@1", "b@3"]);
+  });
+
+  it("is quarantined, and not lost, where a list has brought it, or it was stored before: nothing has changed", () => {
+    for (const type of ["Replaced", "Sync"] as const) {
+      const { quarantined, relistIsDue, process } = newIndexed();
+      process([{ type, object: at("a", "2", "bad") }]);
+      assert.deepEqual([quarantined.length, relistIsDue()], [1, false]);
+    }
   });
 
   it("in a list is quarantined, leaves the state before it, and the others are applied", () => {

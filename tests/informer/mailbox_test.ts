@@ -212,6 +212,29 @@ describe("Mailbox", () => {
     assert.equal(mailbox.length, 0);
   });
 
+  it("merges a list that is not the first that waits, once more wait than may", () => {
+    const { mailbox } = newBox({ limit: 4 });
+    const changes = new Changes();
+    mailbox.push(changes.add("a"));
+    mailbox.pushList(changes.list(["a", "b", "c"], ["b", "c"]).cursor(false));
+    mailbox.push(changes.update("b"));
+    mailbox.push(changes.update("a"));
+    assert.equal(mailbox.length, 3);
+    assert.deepEqual(drain(mailbox), ["add a@5", "add b@4", "add c@3"]);
+  });
+
+  it("takes what comes after all that was merged has come to nothing", () => {
+    const { mailbox } = newBox({ limit: 1 });
+    const changes = new Changes();
+    for (const name of ["a", "b"]) mailbox.push(changes.add(name));
+    for (const name of ["a", "b"]) mailbox.push(changes.delete(name));
+    assert.equal(mailbox.length, 0);
+    mailbox.push(changes.add("c"));
+    assert.deepEqual(drain(mailbox), ["add c@5"]);
+    for (const name of ["d", "e"]) mailbox.push(changes.add(name));
+    assert.deepEqual(drain(mailbox), ["add d@6", "add e@7"]);
+  });
+
   it("merges changes behind a list into what the list says when that is taken, and walks the list for none of them", () => {
     const { mailbox } = newBox({ limit: 3 });
     const changes = new Changes();

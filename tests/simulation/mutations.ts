@@ -382,7 +382,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a change behind a list is notified twice",
     file: MERGED,
-    find: "if (entry === undefined) return earlier;\n    this.#remove(key);",
+    find: "if (entry === undefined) return earlier;\n    this.#entries.delete(key);",
     replace: "if (entry === undefined) return earlier;",
   },
   {
