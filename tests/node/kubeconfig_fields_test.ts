@@ -129,6 +129,22 @@ clusters: [{name: c, cluster: {server: "https://c.example", proxy-url: "http://p
     });
   });
 
+  it("refuses a token of two words, and does not quote it", async () => {
+    const message = await refusal({ user: "token: 'canary words'" });
+    assert.match(message, /^Cannot use the context "dev": its user's token is not valid: it is not one word/);
+    assert.ok(!message.includes("canary"));
+  });
+
+  it("sends a user without a password, over TLS as set, and whom it impersonates as what", async () => {
+    const { headers, fetch } = await restConfig({ user: "username: jane" });
+    assert.equal(headers?.Authorization, `Basic ${btoa("jane:")}`);
+    assert.ok(fetch !== undefined && fetch !== globalThis.fetch);
+    const { impersonate } = await restConfig({
+      user: "token: t, as: ann, as-uid: '7', as-groups: [devs], as-user-extra: {scopes: [view]}",
+    });
+    assert.deepEqual(impersonate, { user: "ann", uid: "7", groups: ["devs"], extra: { scopes: ["view"] } });
+  });
+
   it("shows no secrets of headers, plugins and proxies, nor those of a copy", async () => {
     assert.deepEqual(redactedHeaders({ Cookie: "a=b", "X-Team": "c" }), { Cookie: REDACTED, "X-Team": "c" });
     const exec = { apiVersion: "v1", command: "aws", env: [{ name: "KEY", value: "canary" }] };

@@ -73,6 +73,28 @@ describe("loadCluster", () => {
     }
   });
 
+  it("is not in a pod where the file given is empty, or one of KUBECONFIG cannot be read", async () => {
+    const { env, serviceAccountPath } = await pod();
+    const load = (options: object, more: Record<string, string> = {}) =>
+      loadCluster({ env: { ...env, ...more }, serviceAccountPath, logger, ...options });
+    const empty = join(folder, "empty");
+    await writeFile(empty, "");
+    await assert.rejects(
+      load({ kubeconfig: empty }),
+      /Cannot choose a context: .*empty has no current-context/,
+    );
+    await assert.rejects(
+      load({}, { KUBECONFIG: folder }),
+      /Cannot read the kubeconfig .*: (?!the file does not)/,
+    );
+    const broken = join(folder, "broken");
+    await writeFile(broken, "a: [");
+    await assert.rejects(
+      load({}, { KUBECONFIG: broken }),
+      /Cannot read the kubeconfig .*broken: it is not YAML/,
+    );
+  });
+
   it("says where it looked, and refuses a context or a file that is not there", async () => {
     const { env, serviceAccountPath } = await pod();
     await assert.rejects(

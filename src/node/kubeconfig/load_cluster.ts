@@ -228,8 +228,7 @@ async function readOne(path: string): Promise<Loaded> {
     const why = isMissing(error) ? "the file does not exist" : errorMessage(error);
     throw new KubeconfigError(`Cannot read the kubeconfig ${path}: ${why}`, { cause: error });
   }
-  const content = await parseKubeconfigYaml(text, path);
-  if (content === null || content === undefined) return { path, content: {} };
+  const content = await parseKubeconfigYaml(text, path) ?? {};
   if (!isRecord(content)) {
     throw new KubeconfigError(`Cannot read the kubeconfig ${path}: it is not a mapping`);
   }
