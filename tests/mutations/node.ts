@@ -538,4 +538,26 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/node/load_cluster_test.ts",
   },
+  {
+    name: "kubeconfig: logs show the arguments of plugins",
+    file: "src/node/kubeconfig/rest_config.ts",
+    find: "args.map(() => REDACTED)",
+    replace: "args",
+    test: "tests/node/kubeconfig_fields_test.ts",
+  },
+  {
+    name: "kubeconfig: logs show the tokens of an auth-provider",
+    file: "src/node/kubeconfig/rest_config.ts",
+    find:
+      '  if (user["auth-provider"]) shown["auth-provider"] = { name: user["auth-provider"].name, config: REDACTED };\n',
+    replace: "",
+    test: "tests/node/kubeconfig_fields_test.ts",
+  },
+  {
+    name: "kubeconfig: logs show the password of a proxy",
+    file: "src/node/kubeconfig/load_cluster.ts",
+    find: "  for (const cluster of clusters.values()) hideSecrets(cluster, redactedCluster);\n",
+    replace: "",
+    test: "tests/node/kubeconfig_fields_test.ts",
+  },
 ];

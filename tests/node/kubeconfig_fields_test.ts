@@ -147,12 +147,27 @@ clusters: [{name: c, cluster: {server: "https://c.example", proxy-url: "http://p
 
   it("shows no secrets of headers, plugins and proxies, nor those of a copy", async () => {
     assert.deepEqual(redactedHeaders({ Cookie: "a=b", "X-Team": "c" }), { Cookie: REDACTED, "X-Team": "c" });
-    const exec = { apiVersion: "v1", command: "aws", env: [{ name: "KEY", value: "canary" }] };
-    assert.ok(!JSON.stringify(redactedUser({ exec })).includes("canary"));
+    const exec = { command: "aws", args: ["canary"], env: [{ name: "KEY", value: "canary" }] };
+    const secrets = { token: "canary", password: "canary", "client-key-data": "canary" };
+    const provider = { name: "oidc", config: { "id-token": "canary" } };
+    assert.deepEqual(redactedUser({ ...secrets, username: "jane", exec, "auth-provider": provider }), {
+      ...{ token: REDACTED, password: REDACTED, "client-key-data": REDACTED, username: "jane" },
+      exec: { command: "aws", args: [REDACTED], env: [{ name: "KEY", value: REDACTED }] },
+      "auth-provider": { name: "oidc", config: REDACTED },
+    });
+    assert.deepEqual(redactedUser({ username: "jane" }), { username: "jane" });
     const cluster = { server: "https://x.example", "proxy-url": "http://jane:canary@proxy.example" };
     assert.deepEqual(redactedCluster(cluster), { ...cluster, "proxy-url": REDACTED });
-    const copy = { ...await restConfig({ user: "token: canary" }) };
-    assert.ok(!JSON.stringify(copy).includes("canary"));
+    const path = file(
+      "clusters: [{name: c, cluster: {server: x, proxy-url: 'http://jane:canary@p.example'}}]",
+    );
+    const { clusters } = await loadKubeconfig({ path });
+    assert.ok(!(inspect(clusters, { depth: 9 }) + JSON.stringify([...clusters.values()])).includes("canary"));
+    const config = await restConfig({ user: "token: canary, as: ann", context: "namespace: shop" });
+    const shown = { token: REDACTED, impersonate: { user: "ann" }, namespace: "shop" };
+    assert.deepEqual(JSON.parse(JSON.stringify({ ...config })), { server: "https://c.example", ...shown });
+    const basic = await restConfig({ user: "username: jane, password: canary" });
+    assert.deepEqual(JSON.parse(JSON.stringify(basic)).headers, { Authorization: REDACTED });
   });
 
   it("names the line of the first alias that has no anchor", async () => {
@@ -188,9 +203,9 @@ clusters: [{name: c, cluster: {server: "https://c.example", proxy-url: "http://p
         "/bin/aws",
       ]]
     ) {
-      const path = file(`users: [{name: u, user: {exec: {apiVersion: v1, command: "${command}"}}}]`);
+      const path = file(`users: [{name: u, user: {exec: {args: [a], command: "${command}"}}}]`);
       const { users } = await loadKubeconfig({ path });
-      assert.equal(users.get("u")?.exec?.command, found);
+      assert.deepEqual({ ...users.get("u")?.exec }, { args: ["a"], command: found });
     }
   });
 

@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import { type FetchFunction, type RestConfig, tokenFault } from "../../client/rest_config.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
+import { defined } from "../../util/json.ts";
 import type { Logger } from "../../util/logger.ts";
 import { Reread } from "../reread.ts";
 import { type KubeconfigCluster, KubeconfigError, type KubeconfigUser } from "./kubeconfig.ts";
@@ -31,13 +32,8 @@ export function hideCredentials(config: RestConfig): RestConfig {
 
 function redactedConfig(config: RestConfig): object {
   const { server, token, headers, impersonate, namespace } = config;
-  return {
-    server,
-    ...(token !== undefined && { token: REDACTED }),
-    ...(headers !== undefined && { headers: redactedHeaders(headers) }),
-    ...(impersonate !== undefined && { impersonate }),
-    ...(namespace !== undefined && { namespace }),
-  };
+  const shown = { token: token && REDACTED, headers: headers && redactedHeaders(headers) };
+  return defined({ server, ...shown, impersonate, namespace });
 }
 
 /**
