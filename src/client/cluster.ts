@@ -200,7 +200,7 @@ class RestCluster implements Cluster, Requests {
     const url = this.#url(path, options.query);
     let headers = await abortable(this.#allHeaders(options, text), signal);
     let response = await this.#send(url, initOf(options, headers), text);
-    if (response.status === 401 && typeof this.#config.token === "function") {
+    if (response.status === 401) {
       // The token may have been exchanged while the request was on its way, or as it was refused.
       const renewed = await abortable(this.#allHeaders(options, text), signal).catch(() => headers);
       if (JSON.stringify(renewed) !== JSON.stringify(headers)) {

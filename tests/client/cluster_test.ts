@@ -102,6 +102,8 @@ describe("newCluster: requests", () => {
     assert.equal(asked[0].headers.get("X-Mine"), "2");
     assert.equal(asked[0].headers.get("Accept"), "text/plain");
     assert.equal(asked[0].headers.get("User-Agent"), "listwatch-cache");
+    await cluster.request("/a");
+    assert.equal(asked[1].headers.get("Content-Type"), null);
   });
 
   it("send text and bytes as they are", async () => {
@@ -172,7 +174,33 @@ describe("newCluster: requests", () => {
     const { fetch, asked } = recorder(Response.json({}));
     const cluster = newCluster({ server: SERVER, fetch, token: () => "two words" });
     await assert.rejects(cluster.request("/a"), /it is not one word of printable ASCII/);
+    const none = newCluster({ server: SERVER, fetch, token: (() => 5) as never });
+    await assert.rejects(none.request("/a"), /Cannot GET \/a: the token cannot be sent: it is no text/);
     assert.equal(asked.length, 0);
+  });
+
+  it("are not made with a token or header that a runtime would quote, which no error does", async () => {
+    const { fetch, asked } = recorder(Response.json({}));
+    const isSilent = (error: unknown) => error instanceof TypeError && !String(error).includes("canary");
+    for (const config of [{ token: "canary words" }, { headers: { "X-Key": "canary\nX: y" } }]) {
+      assert.throws(() => newCluster({ server: SERVER, fetch, ...config }), isSilent);
+    }
+    newCluster({ server: SERVER, fetch, token: "of-a-file\n" });
+    const headers = { "X-Key": "canary\nX: y" };
+    await assert.rejects(newCluster({ server: SERVER, fetch }).request("/a", { headers }), isSilent);
+    assert.equal(asked.length, 0);
+  });
+
+  it("are refused as they were where no other token can be had then", async () => {
+    const { fetch, asked } = recorder(Response.json({}, { status: 401 }));
+    const tokens = ["first"];
+    const cluster = newCluster({
+      server: SERVER,
+      fetch,
+      token: () => tokens.pop() ?? assert.fail("no more"),
+    });
+    await assert.rejects(cluster.request("/version"), isUnauthorized);
+    assert.equal(asked.length, 1);
   });
 
   it("are not made when the token cannot be had", async () => {
@@ -224,6 +252,16 @@ describe("newCluster: requests", () => {
       'warn: the API server warns: v1 ComponentStatus is "deprecated"',
       "warn: the API server warns: another",
     ]);
+  });
+
+  it("log no warning that is longer than anyone would read", async () => {
+    const logger = new LogRecorder();
+    const long = "a".repeat(8 * 1024 - 10);
+    for (const text of [long, `${long}bbb`]) {
+      const { fetch } = recorder(Response.json({}, { headers: { Warning: `299 - "${text}"` } }));
+      await newCluster({ server: SERVER, fetch, logger }).request("/a");
+    }
+    assert.deepEqual(logger.lines, [`warn: the API server warns: ${long}`]);
   });
 });
 

@@ -79,13 +79,13 @@ describe("discover", () => {
   });
 
   it("knows a subresource status only where it can be read", async () => {
-    const statusOf = async (verbs: readonly string[]) => {
+    const statusOf = async (verbs: readonly string[], subresource = "status") => {
       const resources = [{
         resource: "widgets",
         responseKind: { kind: "Widget" },
         scope: "Namespaced",
         verbs: ["get", "list"],
-        subresources: [{ subresource: "status", verbs }],
+        subresources: [{ subresource, verbs }],
       }];
       const items = [{ metadata: { name: "example.com" }, versions: [{ version: "v1", resources }] }];
       const fetch = (url: string): Response =>
@@ -95,6 +95,23 @@ describe("discover", () => {
     };
     assert.deepEqual(await statusOf(["get", "patch"]), { status: true });
     assert.equal(await statusOf(["patch"]), undefined);
+    assert.equal(await statusOf(["get"], "log"), undefined);
+  });
+
+  it("knows it without aggregated discovery, too", async () => {
+    const widgets = { name: "widgets", kind: "Widget", namespaced: true, verbs: ["get", "list"] };
+    const statusOf = async (verbs: readonly string[]) => {
+      const answers: Record<string, unknown> = {
+        "/api": { versions: [] },
+        "/apis": { groups: [{ versions: [{ groupVersion: "example.com/v1" }] }] },
+        "/apis/example.com/v1": { resources: [widgets, { ...widgets, name: "widgets/status", verbs }] },
+      };
+      const fetch = (url: string) => Response.json(answers[new URL(url).pathname]);
+      const { resources } = await discover(newCluster({ server: "http://in-memory", fetch }));
+      return resources.map(({ resource, subresources }) => [resource, subresources?.status]);
+    };
+    assert.deepEqual(await statusOf(["get"]), [["widgets", true]]);
+    assert.deepEqual(await statusOf(["patch"]), [["widgets", undefined]]);
   });
 
   it("takes from a cache what definitions say of custom resources, which it has not", async () => {

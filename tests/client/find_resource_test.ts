@@ -50,6 +50,36 @@ describe("findResource", () => {
       );
       return true;
     });
+    for (
+      const name of [
+        "deployments.batch",
+        "deployments.v2.apps",
+        "pods.v2.",
+        "v1/deployments",
+        "apps/v2/deployments",
+      ]
+    ) {
+      await assert.rejects(findResource(cluster, name), isNotFound, name);
+    }
+  });
+
+  it("takes the kind for a name where a resource has no other, and says which groups did not respond", async () => {
+    const versions = [{
+      version: "v1",
+      resources: [{ resource: "widgets", responseKind: { kind: "Widget" } }],
+    }];
+    const items = [{ metadata: { name: "example.com" }, versions }, {
+      metadata: { name: "metrics.k8s.io" },
+      versions: [{ version: "v1beta1", freshness: "Stale" }],
+    }];
+    const fetch = (url: string) =>
+      Response.json({ kind: "APIGroupDiscoveryList", items: url.endsWith("/apis") ? items : [] });
+    const cluster = newCluster({ server: "http://in-memory", fetch });
+    assert.equal((await findResource(cluster, "Widget")).resource, "widgets");
+    await assert.rejects(
+      findResource(cluster, "nodes"),
+      /of this name \(metrics\.k8s\.io\/v1beta1 did not respond\)$/,
+    );
   });
 });
 
@@ -78,6 +108,13 @@ describe("ResourceClient.list", () => {
     });
     const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
     await assert.rejects(cluster.resource("v1/pods").list(), /the server answered 404: not here$/);
+  });
+
+  it("fails as before if the server does not answer discovery", async () => {
+    using server = new InMemoryApiServer();
+    server.intercept(answerStatus(403), { match: ({ path }) => path === "/api" || path === "/apis" });
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    await assert.rejects(cluster.resource("v1/pod").list(), (error) => isNotFound(error));
   });
 
   it("fails as before if the server has no aggregated discovery", async () => {

@@ -99,8 +99,10 @@ describe("newScrubber", () => {
     assert.equal(scrub("proxy-authorization", "Bearer abcdef", "abcdef"), "[redacted]");
     for (const name of ["Cookie", "X-Token", "api-key", "X-ApiKey"]) {
       assert.equal(scrub(name, " abc def ", "x abc def y"), "x [redacted] y");
+      assert.equal(scrub(name, "abc def", "x abc def y"), "x [redacted] y");
     }
     assert.equal(scrub("Authorization", "abcdef", "abcdef"), "[redacted]");
+    assert.equal(scrub("Authorization", "Bearer  abcdef", "abcdef"), "[redacted]");
   });
 
   it("takes the password out of basic credentials, and both together", () => {
@@ -108,6 +110,7 @@ describe("newScrubber", () => {
     assert.equal(scrub("Authorization", basic, "secret! of joe"), "[redacted] of joe");
     assert.equal(scrub("Authorization", basic, "joe:secret!"), "[redacted]");
     assert.equal(scrub("Authorization", basic, btoa("joe:secret!")), "[redacted]");
+    assert.equal(scrub("Authorization", `Basic ${btoa("joe:123456")}`, "123456"), "[redacted]");
     assert.equal(scrub("Authorization", "Basic ******", "no base64"), "no base64");
     assert.equal(scrub("Authorization", `Bearer ${btoa("joe:secret!")}`, "secret!"), "secret!");
   });
