@@ -199,4 +199,25 @@ export const CLI_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/cli/readers/access_test.ts",
   },
+  {
+    name: "serve: the tokens of readers are sent to the cluster of another context",
+    file: "src/cli/cluster/connect.ts",
+    find: "restConfigFromKubeconfig({ ...kubeconfig, users }, { context, clock, logger })",
+    replace: "restConfigFromKubeconfig({ ...kubeconfig, users }, { clock, logger })",
+    test: "tests/cli/cluster/connect_test.ts",
+  },
+  {
+    name: "serve: the tokens of readers are sent in plain text",
+    file: "src/cli/cluster/connect.ts",
+    find: "/^https:/i.test(url) && anonymous.fetch",
+    replace: "anonymous.fetch",
+    test: "tests/cli/cluster/connect_test.ts",
+  },
+  {
+    name: "serve: a request waits for the identity of a cluster after its client has left",
+    file: "src/cli/cluster/connect.ts",
+    find: "await this.#admitted(init?.signal ?? undefined);",
+    replace: "await this.#admitted(undefined);",
+    test: "tests/cli/cluster/connect_test.ts",
+  },
 ];
