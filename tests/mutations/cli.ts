@@ -213,11 +213,4 @@ export const CLI_FAULTS: readonly SuiteMutation[] = [
     replace: "anonymous.fetch",
     test: "tests/cli/cluster/connect_test.ts",
   },
-  {
-    name: "serve: a request waits for the identity of a cluster after its client has left",
-    file: "src/cli/cluster/connect.ts",
-    find: "await this.#admitted(init?.signal ?? undefined);",
-    replace: "await this.#admitted(undefined);",
-    test: "tests/cli/cluster/connect_test.ts",
-  },
 ];

@@ -5,7 +5,7 @@ import { type RestConfig, serverUrl } from "../../client/rest_config.ts";
 import { isForbidden, isNotFound } from "../../meta/status.ts";
 import { restConfigFromKubeconfig } from "../../node/kubeconfig/kubeconfig_rest_config.ts";
 import { loadKubeconfig } from "../../node/kubeconfig/load_cluster.ts";
-import { abortable, onAbort, withTimeLimit } from "../../util/abort.ts";
+import { onAbort, withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 import { EMBEDDED_RESOURCES, EmbeddedCluster } from "../embedded_cluster/embedded_cluster.ts";
 import { CommandError } from "../errors.ts";
@@ -106,7 +106,7 @@ export class ClusterGate {
     return {
       ...config,
       fetch: async (input, init) => {
-        await this.#admitted(init?.signal ?? undefined);
+        await this.#admitted();
         return await fetch(input, init);
       },
     };
@@ -120,10 +120,10 @@ export class ClusterGate {
     });
   }
 
-  async #admitted(signal: AbortSignal | undefined): Promise<void> {
+  async #admitted(): Promise<void> {
     if (this.#expected === undefined || this.#open === undefined) return;
     this.#checking ??= this.#check(this.#open, this.#expected).finally(() => this.#checking = undefined);
-    await abortable(this.#checking, signal);
+    await this.#checking;
   }
 
   async #check(cluster: Cluster, { uid: expected, folder, signal }: ExpectOptions): Promise<void> {
