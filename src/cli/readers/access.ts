@@ -64,8 +64,7 @@ function authenticateHook({ token, reviewedBy, clock }: AccessOptions): Authenti
 
 function withBearer(c: Context): Context {
   const token = presentedToken(c);
-  const header = (name: string) =>
-    name.toLowerCase() === "authorization" ? token && `Bearer ${token}` : c.req.header(name);
+  const header = () => token && `Bearer ${token}`;
   return { req: { header, raw: c.req.raw }, env: c.env } as unknown as Context;
 }
 
@@ -136,10 +135,8 @@ function newHostGuard(
   { needsToken }: { readonly needsToken: boolean },
 ): MiddlewareHandler {
   const isLocal = isLoopback(host);
-  const names = new Set(allowedHosts.map((name) => name.toLowerCase()));
-  const isKnown = (name: string) =>
-    isLoopback(name) || names.has(name.toLowerCase()) || (!isLocal && isAddress(name)) ||
-    (!isLocal && name.toLowerCase() === host.toLowerCase());
+  const names = new Set([host, ...allowedHosts].map((name) => name.toLowerCase()));
+  const isKnown = (name: string) => isLoopback(name) || names.has(name) || (!isLocal && isAddress(name));
   return async (c, next) => {
     const name = hostOf(c);
     if (!needsToken && !isKnown(name)) {
@@ -210,7 +207,7 @@ function presentedToken(c: Context): string | undefined {
   const header = c.req.header("Authorization") ?? "";
   if (header.slice(0, 6).toLowerCase() !== "basic ") return bearerTokenOf(c);
   try {
-    const userAndPassword = fromBase64(header.slice(6).trim());
+    const userAndPassword = fromBase64(header.slice(6));
     return userAndPassword.slice(userAndPassword.indexOf(":") + 1);
   } catch {
     return undefined;

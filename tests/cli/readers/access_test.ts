@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { type Context, Hono } from "hono";
-import { silentLogger } from "@listwatch/cache";
+import { isTooManyRequests, silentLogger } from "@listwatch/cache";
 import type { RequestAttributes } from "@listwatch/cache/hono";
 import { FakeClock } from "@listwatch/cache/testing";
 import { type AccessOptions, newAccess, readerToken } from "../../../src/cli/readers/access.ts";
@@ -13,6 +13,7 @@ import { checkServeOptions, type ServeOptions } from "../../../src/cli/serve/ser
 import { dashboardRoutes } from "../../../src/cli/dashboard/dashboard.ts";
 import { UsageError } from "../../../src/cli/errors.ts";
 import { newReadApiState } from "../../../src/hono/read_api_state.ts";
+import { nextTurn } from "../../../src/util/clock.ts";
 
 const TOKEN = "a-token-of-some-length";
 
@@ -315,6 +316,22 @@ describe("newAccess, its rules,", () => {
     await clock.advance(5_000);
     await answer;
     assert.equal(signals[0].aborted, true);
+  });
+
+  it("are asked for by each client in its turn, whatever tokens another one guesses", async () => {
+    const reviewedBy: AccessOptions["reviewedBy"] = { request: () => new Promise(() => {}) };
+    const { authenticate } = newAccess({ host: "0.0.0.0", reviewedBy, clock: new FakeClock() }).readApi;
+    const present = async (token: string, hostname: string) => {
+      const of = { ...context({ Authorization: `Bearer ${token}` }), env: { remoteAddr: { hostname } } };
+      return await authenticate!(of as unknown as Context);
+    };
+    const refused: unknown[] = [];
+    for (let i = 0; i < 100; i++) {
+      present(`guessed-${i}`, "10.0.0.1").catch((error) => refused.push(error));
+      present("hers", "10.0.0.2").catch(assert.fail);
+    }
+    await nextTurn();
+    assert.ok(refused.length > 0 && refused.every(isTooManyRequests), String(refused));
   });
 
   it("are described in a line", () => {
