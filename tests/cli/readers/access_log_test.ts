@@ -43,14 +43,14 @@ describe("newAccessLog", () => {
       await clock.advance(12);
       return new Response(pieces((controller) => controller.close()), { status: 206 });
     });
-    app.get("/broken", () => new Response(pieces((controller) => controller.error(new Error("gone")))));
+    app.get("/broken", () => new Response(pieces((controller) => controller.error(new Error("broken off")))));
     app.delete("/nothing", () => new Response(null, { status: 204 }));
     assert.equal((await (await app.request("/whole?a=1")).arrayBuffer()).byteLength, 7);
     await (await app.request("/whole?anonymous=1")).arrayBuffer();
     await (await app.request(`/whole?${"x".repeat(3_000)}`)).arrayBuffer();
     const broken = (await app.request("/broken")).body!.getReader();
     for (let i = 0; i < 2; i++) await broken.read();
-    await assert.rejects(broken.read(), /gone/);
+    await assert.rejects(broken.read(), /broken off/);
     await app.request("/nothing", { method: "DELETE" });
     const of = { user: "jane", method: "GET", path: "/whole?a=1", status: 206, bytes: 7, durationMs: 12 };
     const { user: _, ...anonymous } = of;

@@ -94,6 +94,33 @@ describe("checkServeOptions", () => {
     refused({ drop: ["metadata.name"] }, /Cannot drop "metadata.name"/);
     refused({ tlsCert: "/run/tls.crt" }, /needs its key/);
   });
+
+  it("refuses values that are none of their option, where a part would take them for others", () => {
+    const refused = (name: keyof ServeOptions, value: unknown, message: RegExp) =>
+      assert.throws(() => checkServeOptions({ source: real, [name]: value }), (error) => {
+        return error instanceof UsageError && message.test(error.message);
+      }, name);
+    for (
+      const name of [
+        "allowAnonymous",
+        "allowSecrets",
+        "clusterRbac",
+        "metrics",
+        "passThrough",
+        "passThroughWrites",
+      ] as const
+    ) refused(name, "false", new RegExp(`^${name} must be true or false$`));
+    for (const value of ["", true]) refused("snapshot", value, /must be the path of a folder/);
+    for (const name of ["keepAliveMs", "shutdownGraceMs", "maxLagMs"] as const) refused(name, -1, /serve/);
+    for (const name of ["maxWatches", "maxWatchesPerClient"] as const) refused(name, 0, /serve/);
+    assert.throws(() => checkServeOptions({ snapshot: "/run/snapshots" }), /--snapshot needs a real cluster/);
+    checkServeOptions({
+      source: real,
+      snapshot: "/run/snapshots",
+      maxWatches: 1,
+      maxWatchesPerClient: Infinity,
+    });
+  });
 });
 
 describe("newAccess", () => {
@@ -318,7 +345,7 @@ describe("newAccess, its rules,", () => {
     assert.equal(signals[0].aborted, true);
   });
 
-  it("are asked for by each client in its turn, whatever tokens another one guesses", async () => {
+  it("are looked up for each client in its turn, whatever tokens another one guesses", async () => {
     const reviewedBy: AccessOptions["reviewedBy"] = { request: () => new Promise(() => {}) };
     const { authenticate } = newAccess({ host: "0.0.0.0", reviewedBy, clock: new FakeClock() }).readApi;
     const present = async (token: string, hostname: string) => {
