@@ -222,7 +222,7 @@ class RestCluster implements Cluster, Requests {
     const signal = init.signal ?? undefined;
     const pending = Promise.resolve().then(() => fetch(url, init));
     const count = (code: string) => {
-      const labels = { code, method: init.method ?? "GET", host: new URL(url).host };
+      const labels = { code, method: init.method!, host: new URL(url).host };
       this.#metrics?.count("rest_client_requests_total", 1, labels);
     };
     try {

@@ -27,9 +27,7 @@ export function acceptMetadata(what: "" | "List"): { readonly Accept: string } {
 
 /** Leaves out what a server sent beside the metadata because it knows of no such answer. */
 export function metadataOf(object: KubernetesObject): KubernetesObject {
-  return object.kind === KIND
-    ? object
-    : { kind: KIND, apiVersion: API_VERSION, metadata: object.metadata ?? {} };
+  return { kind: KIND, apiVersion: API_VERSION, metadata: object.metadata ?? {} };
 }
 
 export function metadataText(text: string, { kind }: KubernetesObject): string {
@@ -39,6 +37,5 @@ export function metadataText(text: string, { kind }: KubernetesObject): string {
 /** As {@linkcode metadataOf}, for the object of a watch event. */
 export function metadataOfEvent<T extends KubernetesObject>(item: WatchItem<T>): WatchItem<T> {
   if (item.type === "QUARANTINED" || item.type === "ERROR" || item.type === "BOOKMARK") return item;
-  const object = metadataOf(item.object);
-  return object === item.object ? item : { type: item.type, object: object as T };
+  return { type: item.type, object: metadataOf(item.object) as T };
 }

@@ -27,13 +27,11 @@ export async function newResponseError(
 }
 
 function statusOf(response: Response, body: string, schemas: KubernetesSchemas): Status {
-  if (body.startsWith("{")) {
-    try {
-      const value: unknown = JSON.parse(body);
-      if (isStatus(schemas, value)) return value.code ? value : { ...value, code: response.status };
-    } catch {
-      // no JSON after all: its text is the message
-    }
+  try {
+    const value: unknown = JSON.parse(body);
+    if (isStatus(schemas, value)) return { ...value, code: value.code || response.status };
+  } catch {
+    // no JSON: its text is the message
   }
   const type = response.headers.get("Content-Type") ?? "";
   const said = type.includes("html") ? "" : body.trimEnd().slice(0, 1024);
@@ -43,7 +41,7 @@ function statusOf(response: Response, body: string, schemas: KubernetesSchemas):
 }
 
 function redirection(response: Response): string | undefined {
-  if (response.status < 300 || response.status >= 400) return undefined;
+  if (response.status >= 400) return undefined;
   const location = placeOf(response);
   const to = location ? ` to ${location}` : "";
   return `it redirects${to}, which is not followed; use that server's URL`;
@@ -60,14 +58,13 @@ function placeOf(response: Response): string {
   }
 }
 
-// As much of a body as can matter; one that breaks off is given up: the code is what counts.
+// As much of a body as can matter; one that breaks off, or is not there, is given up: the code is what counts.
 async function readSome({ body }: Response, clock: Clock): Promise<string> {
   const decoder = new Utf8Stream();
   let text = "";
   const read = async (signal: AbortSignal) => {
-    if (body === null) return;
     // The limit of `readBody` does not fit, as it drops the chunk that is over it.
-    await readBody(body, "", { signal, maxBytes: Infinity, hint: "" }, (chunk) => {
+    await readBody(body!, "", { signal, maxBytes: Infinity, hint: "" }, (chunk) => {
       text += chunk ? decoder.decode(chunk) : decoder.end();
       if (text.length > MAX_BODY_LENGTH) throw new RangeError("it is long enough");
     });
