@@ -248,4 +248,33 @@ export const CLI_FAULTS: readonly SuiteMutation[] = [
     replace: "env: undefined }",
     test: "tests/cli/readers/access_test.ts",
   },
+  {
+    name: "serve: pass-through sends writes on by default",
+    file: "src/cli/serve/serve_readers.ts",
+    find: "passThroughWrites = false",
+    replace: "passThroughWrites = true",
+    test: "tests/cli/serve/pass_through_test.ts",
+  },
+  {
+    name: "serve: readers with tokens of the cluster have no pass-through",
+    file: "src/cli/serve/serve_readers.ts",
+    find: "clusterTokens: clusterRbac }",
+    replace: "clusterTokens: false }",
+    test: "tests/cli/serve/pass_through_test.ts",
+  },
+  {
+    name: "serve: a client has as many watches as it wants",
+    file: "src/cli/serve/serve_readers.ts",
+    find: "    maxWatchesPerClient,\n    signal",
+    replace: "    signal",
+    test: "tests/cli/serve/serve_test.ts",
+  },
+  {
+    name: "serve: a number that is none is an option",
+    file: "src/cli/serve/serve_options.ts",
+    find:
+      '    requireNumbers("serve", { maxWatches, maxWatchesPerClient }, { least: 1, mayBeInfinite: true });\n',
+    replace: "",
+    test: "tests/cli/readers/access_test.ts",
+  },
 ];

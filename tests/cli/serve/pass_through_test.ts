@@ -106,6 +106,30 @@ describe("serve() with passThrough", () => {
     ]);
   });
 
+  it("sends no writes on without another option, and the reads of readers whose tokens the cluster knows", async () => {
+    await using cluster = await SecureCluster.start();
+    cluster.server.create("v1/configmaps", configMap("a", { namespace: "shop" }));
+    cluster.server.intercept(async (request, next) => {
+      const { pathname } = new URL(request.url);
+      if (pathname.endsWith("/subjectaccessreviews")) return Response.json({ status: { allowed: true } });
+      if (!pathname.endsWith("/tokenreviews")) return await next(request);
+      const authenticated = (await request.json()).spec.token === "of-the-reader";
+      return Response.json({ status: { authenticated, user: { username: "jane" } } });
+    });
+    await using served = await serve(on(cluster.kubeconfig, { passThrough: true, clusterRbac: true }));
+    await served.synced();
+    const path = `${served.url}/api/v1/namespaces/shop/configmaps`;
+    const status = async (url: string, init: RequestInit) => {
+      const response = await fetch(url, init);
+      await response.body?.cancel();
+      return response.status;
+    };
+    assert.equal(await status(`${path}/a`, { headers: READER }), 200);
+    assert.equal(await status(`${path}/a`, { headers: { Authorization: "Bearer of-another" } }), 401);
+    assert.equal(await status(path, { method: "POST", headers: READER, body: "{}" }), 405);
+    assert.deepEqual(cluster.server.list("v1/configmaps").items.length, 1);
+  });
+
   it("refuses options with which readers' tokens would not be the cluster's, or not be safe", async () => {
     await using cluster = await RealCluster.start();
     const refused: [ServeOptions, RegExp][] = [

@@ -137,6 +137,19 @@ describe("`serve` of the embedded cluster", () => {
     await refused.body?.cancel();
   });
 
+  it("answers pages of every origin where it may, and as many watches as it may have", async () => {
+    const token = "a-token-of-some-length";
+    await using served = await serve({ port: 0, corsOrigins: ["*"], token, maxWatchesPerClient: 1 });
+    await served.synced();
+    const headers = { Origin: "https://a.example", Authorization: `Bearer ${token}` };
+    const path = `${served.url}/api/v1/nodes?watch=true`;
+    const watch = await fetch(path, { headers });
+    assert.equal(watch.headers.get("Access-Control-Allow-Origin"), "*");
+    const another = await fetch(path, { headers });
+    for (const { body } of [watch, another]) await body?.cancel();
+    assert.equal(another.status, 429);
+  });
+
   it("serves a page with a strict content security policy, and its state", async () => {
     await using served = await serve({ port: 0 });
     await served.synced();
