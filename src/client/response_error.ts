@@ -58,7 +58,7 @@ function placeOf(response: Response): string {
   }
 }
 
-// As much of a body as can matter; one that breaks off, or is not there, is given up: the code is what counts.
+// As much of a body as can matter; one that breaks off, or is not there, is given up: the code counts.
 async function readSome({ body }: Response, clock: Clock): Promise<string> {
   const decoder = new Utf8Stream();
   let text = "";
