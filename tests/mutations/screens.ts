@@ -67,10 +67,10 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
     test: "tests/hono/screens/row_changes_test.ts",
   },
   {
-    name: "orders: of equal objects the last ones are the first rows",
+    name: "orders: the last objects are the first rows",
     file: "src/hono/screens/orders.ts",
-    find: ": a - b);",
-    replace: ": b - a);",
+    find: "best.sort((a, b) => places[a] < places[b] ? -1 : 1);",
+    replace: "best.sort((a, b) => places[a] < places[b] ? 1 : -1);",
     test: "tests/hono/send/windows_test.ts",
   },
   {
