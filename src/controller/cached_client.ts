@@ -206,7 +206,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
   ): Promise<Applied<T>> {
     const changed = async (object: T): Promise<T> => {
       const returned = await change(object);
-      if (isRecord(returned)) return returned;
+      if (isRecord(returned)) return asSent(returned);
       throw new TypeError(
         `Cannot change ${JSON.stringify(name)}: the function has returned no object; return it`,
       );
@@ -218,7 +218,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
       const bare = { apiVersion, kind, metadata: { name, ...inOne(namespace) } };
       return { object: await this.create(await changed(bare as unknown as T)), changed: true };
     }
-    const copy = JSON.parse(JSON.stringify(present)) as T; // the cache's is shared
+    const copy = asSent(present); // the cache's is shared
     const patch = mergePatch(present, await changed(copy));
     if (patch === undefined) return { object: present, changed: false };
     return { object: await this.#patchVersion(present, patch as object, {}), changed: true };
@@ -231,7 +231,8 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
   }
 
   /** Writes the status of an object in the state that was read. */
-  async patchStatusOf(object: T, status: unknown): Promise<Applied<T>> {
+  async patchStatusOf(object: T, given: unknown): Promise<Applied<T>> {
+    const status = asSent(given);
     if (isPatched(status, (object as { readonly status?: unknown }).status)) {
       return { object, changed: false };
     }
@@ -347,6 +348,11 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     const { apiVersion, kind } = await this.#resource.description(this.#access.signal);
     return { ...object, apiVersion, kind };
   }
+}
+
+/** A value as the server reads it: a `Date` is a text there, and what is `undefined` is not there. */
+function asSent<V>(value: V): V {
+  return value === undefined ? value : JSON.parse(JSON.stringify(value));
 }
 
 function inOne(namespace: string): InNamespace {

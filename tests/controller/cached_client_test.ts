@@ -444,6 +444,15 @@ describe("ReconcileClient.createOrUpdate", () => {
     assert.equal((await cache.after(same)).changed, false);
     assert.equal(bodies.length, 1);
   });
+
+  it("compares times as the server has them, and writes each once", async () => {
+    await using cache = await startCache(MAPS, [map("m")]);
+    const change = (present: Thing) => Object.assign(present, { data: { at: new Date(0) } });
+    const first = await cache.client().createOrUpdate("m", change);
+    assert.deepEqual([first.changed, first.object.data], [true, { at: "1970-01-01T00:00:00.000Z" }]);
+    assert.equal((await cache.after(cache.client().createOrUpdate("m", change))).changed, false);
+    assert.equal(cache.requests().length, 1);
+  });
 });
 
 describe("ReconcileClient.patchStatus", () => {
@@ -459,6 +468,17 @@ describe("ReconcileClient.patchStatus", () => {
     const path = "/apis/example.com/v1/namespaces/shop/widgets/w/status";
     assert.deepEqual(cache.requests(), [`PATCH ${path}`]);
     assert.deepEqual(cache.server.get(WIDGETS, "shop/w")?.metadata?.labels, { a: "1" });
+  });
+
+  it("compares times as the server has them, and writes each once", async () => {
+    await using cache = await startCache(WIDGETS, [{ metadata: { name: "w", namespace: "shop" } }]);
+    const status = { at: new Date(0), all: [new Date(0)], none: undefined };
+    const first = await cache.client().patchStatus("w", status);
+    const sent = { at: "1970-01-01T00:00:00.000Z", all: ["1970-01-01T00:00:00.000Z"] };
+    assert.deepEqual([first.changed, first.object.status], [true, sent]);
+    const same = await cache.after(cache.client().patchStatus("w", status));
+    assert.equal(same.changed, false);
+    assert.equal(cache.requests().length, 1);
   });
 
   it("writes that of an object which the cache does not have, in the namespace that is named", async () => {

@@ -412,10 +412,24 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/cached_client_test.ts",
   },
   {
+    name: "controller: a status is compared as it is given",
+    file: "src/controller/cached_client.ts",
+    find: "const status = asSent(given);",
+    replace: "const status = given;",
+    test: "tests/controller/cached_client_test.ts",
+  },
+  {
+    name: "controller: any 404 means that an object was deleted",
+    file: "src/controller/reconcile_loop.ts",
+    find: " || await this.#onServer(key, signal) !== undefined",
+    replace: "",
+    test: "tests/controller/finalizers_test.ts",
+  },
+  {
     name: "controller: a function changes the object that all share",
     file: "src/controller/cached_client.ts",
-    find: "JSON.parse(JSON.stringify(present)) as T",
-    replace: "present",
+    find: "const copy = asSent(present);",
+    replace: "const copy = present;",
     test: "tests/controller/cached_client_test.ts",
   },
   {
