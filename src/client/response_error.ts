@@ -21,7 +21,7 @@ export async function newResponseError(
   const body = scrub(await readSome(response, clock));
   const status = statusOf(response, body, await loadSchemas());
   return new StatusError(status, {
-    message: `${text}: the server answered ${status.code}: ${status.message || status.reason}`,
+    message: `${text}: the server answered ${status.code}: ${status.message || status.reason || "Unknown"}`,
     retryAfterMs: retryAfterMs(response.headers, clock),
   });
 }

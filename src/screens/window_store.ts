@@ -251,10 +251,8 @@ export class WindowStore<Row> {
 
   #show(shown: WindowRows<Row>, ageMs: number | undefined): void {
     this.#clock.clearTimeout(this.#reopening);
-    const { state, error } = this.#snapshot;
-    const isStale = ageMs === undefined
-      ? state === "stale" && error instanceof StaleServerError
-      : ageMs > this.#staleAfterMs;
+    const { error } = this.#snapshot;
+    const isStale = ageMs === undefined ? error instanceof StaleServerError : ageMs > this.#staleAfterMs;
     this.#become({
       ...shown,
       state: isStale ? "stale" : "live",
@@ -263,7 +261,6 @@ export class WindowStore<Row> {
   }
 
   #becomeStaleIn(ms: number): void {
-    this.#clock.clearTimeout(this.#reopening);
     this.#reopening = this.#clock.setTimeout(
       () => this.#becomeStale(new Error("the window is opened again")),
       ms,
@@ -311,7 +308,8 @@ async function refusalOf(response: Response, clock: Clock): Promise<StatusError>
   } catch {
     // the text is the message
   }
-  const message = `the server answered ${response.status}: ${status.message || status.reason}`;
+  const why = status.message || status.reason;
+  const message = `the server answered ${response.status}${why ? `: ${why}` : ""}`;
   return new StatusError(status, { message, retryAfterMs: retryAfterMs(response.headers, clock) });
 }
 

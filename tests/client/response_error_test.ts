@@ -10,12 +10,14 @@ const status = (more: object) =>
   JSON.stringify({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", ...more });
 
 describe("newResponseError", () => {
-  it("says the message of the server, or else its reason", async () => {
+  it("says the message of the server, or else its reason, or else that it is unknown", async () => {
     const body = status({ code: 404, reason: "NotFound", message: "no such pod" });
     const error = await errorOf(new Response(body, { status: 404 }));
     assert.equal(error.message, "Cannot get it: the server answered 404: no such pod");
     const bare = await errorOf(new Response(status({ code: 404, reason: "NotFound" }), { status: 404 }));
     assert.equal(bare.message, "Cannot get it: the server answered 404: NotFound");
+    const empty = await errorOf(new Response(status({ code: 404 }), { status: 404 }));
+    assert.equal(empty.message, "Cannot get it: the server answered 404: Unknown");
   });
 
   it("has a reason for each code of an answer without a Status", async () => {

@@ -278,4 +278,11 @@ export const CLIENT_FAULTS: readonly SuiteMutation[] = [
     replace: "resources",
     test: "tests/client/discovery_test.ts",
   },
+  {
+    name: "client: an answer without a message says undefined",
+    file: "src/client/response_error.ts",
+    find: 'status.message || status.reason || "Unknown"',
+    replace: "status.message || status.reason",
+    test: "tests/client/response_error_test.ts",
+  },
 ];

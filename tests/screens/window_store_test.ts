@@ -139,7 +139,7 @@ describe("openWindow", () => {
     await world.settled();
     const first = window.getSnapshot();
     assert.deepEqual([first.state, namesOf(first), first.total, first.offset], ["live", ["3", "2"], 3, 0]);
-    assert.equal(first.resourceVersion, "1000");
+    assert.deepEqual([first.resourceVersion, first.error], ["1000", undefined]);
     assert.equal(calls, 1);
     assert.equal(window.getSnapshot(), first);
     await world.settled(100);
@@ -205,6 +205,11 @@ describe("openWindow", () => {
     window.show({ sortBy: "status.restarts:desc" });
     await world.settled();
     assert.equal(world.urls.at(-1)?.searchParams.get("around"), "a/3");
+    window.show({ offset: 1 });
+    window.show({ sortBy: "status.restarts" });
+    await world.settled();
+    const { searchParams } = world.urls.at(-1)!;
+    assert.deepEqual([searchParams.get("around"), searchParams.get("offset")], [null, "1"]);
     window.close();
   });
 
@@ -275,7 +280,7 @@ describe("openWindow", () => {
     assert.match(window.getSnapshot().error?.message ?? "", /said nothing for 90000 ms/);
     world.isSilent = false;
     await world.settled(1_000);
-    assert.equal(window.getSnapshot().state, "live");
+    assert.deepEqual([window.getSnapshot().state, window.getSnapshot().error], ["live", undefined]);
     window.close();
   });
 
@@ -377,8 +382,8 @@ describe("openWindow", () => {
     }
   });
 
-  it("asks again where the server had no time, or came too early", async () => {
-    for (const status of [408, 410, 425, 429, 503]) {
+  it("asks again where the server had failed, had no time, or came too early", async () => {
+    for (const status of [408, 410, 425, 429, 500, 503]) {
       const world = new World();
       world.answers.push(() => new Response("not now", { status }));
       const window = openWindow(world.options());
@@ -430,6 +435,8 @@ describe("openWindow", () => {
     const cases: readonly (readonly [frames: readonly object[], error: string])[] = [
       [[rows, changes({ op: "remove", at: 7 })], "7 is no place among 1 rows"],
       [[rows, changes({ op: "update", at: -1 })], "-1 is no place among 1 rows"],
+      [[rows, changes({ op: "update", at: 1 })], "1 is no place among 1 rows"],
+      [[rows, changes({ op: "insert", at: 2 })], "2 is no place among 2 rows"],
       [[rows, changes({ op: "insert", at: 0.5 })], "0.5 is no place among 2 rows"],
       [[rows, changes({ op: "move", from: 0, to: "0" })], '"0" is no place among 1 rows'],
       [[rows, changes({ op: "turn" })], 'there is no change "turn"'],
@@ -439,6 +446,10 @@ describe("openWindow", () => {
       [[{ type: "ROWS", object: { metadata: {}, window } }], "a window begins without rows"],
       [[{ type: "ROWS", object: { metadata: {}, items: [] } }], "a frame has no place"],
       [[{ type: "ROWS", object: { metadata: {}, window: { total: 1 }, items: [] } }], "a frame has no place"],
+      [
+        [{ type: "ROWS", object: { metadata: {}, window: { offset: 1 }, items: [] } }],
+        "a frame has no place",
+      ],
     ];
     for (const [frames, error] of cases) {
       const world = new World();
@@ -525,6 +536,65 @@ describe("openWindow", () => {
     assert.deepEqual([...new Set(states)], ["live"]);
     assert.equal(expired.urls.length, 2);
     other.close();
+  });
+
+  it("is stale at once where a stream breaks with any other error", async () => {
+    const world = new World();
+    const feed = new Feed();
+    world.answers.push(() => feed.response());
+    const window = openWindow(world.options());
+    await world.settled();
+    feed.send(ROWS);
+    await world.settled(5_000);
+    world.answers.push(() => new Promise(() => {}));
+    feed.send({ type: "ERROR", object: { kind: "Status", code: 500, message: "lost" } });
+    await world.settled();
+    assert.equal(window.getSnapshot().state, "stale");
+    assert.match(window.getSnapshot().error?.message ?? "", /lost/);
+    window.close();
+  });
+
+  it("is stale where the next stream shows nothing for two seconds, or the reason is known earlier", async () => {
+    for (const answer of [() => new Promise<Response>(() => {}), () => new Response("", { status: 503 })]) {
+      const world = new World();
+      const window = openWindow(world.options());
+      await world.settled(5_000);
+      for (let i = 0; i < 9; i++) world.answers.push(answer);
+      world.end();
+      await world.settled(1_999);
+      const isEarly = window.getSnapshot().state === "stale";
+      await world.settled(1);
+      const { state, error } = window.getSnapshot();
+      const message = isEarly ? "the server answered 503" : "the window is opened again";
+      assert.deepEqual([state, error?.message], ["stale", message]);
+      window.close();
+    }
+  });
+
+  it("moves, inserts, updates and removes rows, at both ends too", async () => {
+    const world = new World();
+    const feed = new Feed();
+    world.answers.push(() => feed.response());
+    const window = openWindow(world.options());
+    await world.settled();
+    const of = { metadata: { resourceVersion: "1" }, window: { total: 9, offset: 0 } };
+    const row = (name: string) => ({ metadata: { name } });
+    feed.send({ type: "ROWS", object: { ...of, items: Array.from("abc", row) } });
+    const steps: readonly (readonly [change: object, rows: string])[] = [
+      [{ op: "move", from: 0, to: 2 }, "bca"],
+      [{ op: "move", from: 2, to: 1 }, "bac"],
+      [{ op: "insert", at: 3, item: row("d") }, "bacd"],
+      [{ op: "insert", at: 0, item: row("e") }, "ebacd"],
+      [{ op: "update", at: 4, item: row("f") }, "ebacf"],
+      [{ op: "remove", at: 4 }, "ebac"],
+      [{ op: "remove", at: 0 }, "bac"],
+    ];
+    for (const [change, rows] of steps) {
+      feed.send({ type: "CHANGES", object: { ...of, changes: [change] } });
+      await world.settled();
+      assert.equal(namesOf(window.getSnapshot()).join(""), rows);
+    }
+    window.close();
   });
 
   it("is as old as the last frame that says so, and has its rows and version from the last ones that have them", async () => {
