@@ -694,4 +694,26 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: "others.map((each) => each.source)",
     test: "tests/hono/content/merged_sources_test.ts",
   },
+  {
+    name: "filter: annotations are looked up among the labels",
+    file: "src/hono/content/selection.ts",
+    find: 'segments[0] === "metadata" && segments[1] === "labels"',
+    replace: 'segments[0] === "metadata"',
+    test: "tests/hono/content/filter_test.ts",
+  },
+  {
+    name: "filter: any field that is called labels is the labels",
+    file: "src/hono/content/selection.ts",
+    find: 'segments[0] === "metadata" && segments[1] === "labels"',
+    replace: 'segments[1] === "labels"',
+    test: "tests/hono/content/filter_test.ts",
+  },
+  {
+    name: "pages: the content of another history is taken for the one that was placed",
+    file: "src/hono/content/selection.ts",
+    within: "stillPlaced",
+    find: "if (rewrites !== log.window.rewrites) return continueFrom(start, request);",
+    replace: "",
+    test: "tests/hono/content/continue_token_test.ts",
+  },
 ];

@@ -113,7 +113,7 @@ function partsOf(filter: FieldFilter | undefined): readonly (FieldFilter | undef
   const parts: FilterRequirement[][] = [[], [], []];
   for (const requirement of filter?.requirements ?? []) {
     const { text, segments } = requirement.path;
-    const isOfLabels = segments.length === 3 && segments[0] === "metadata" && segments[1] === "labels";
+    const isOfLabels = segments[0] === "metadata" && segments[1] === "labels";
     parts[text === "metadata.name" ? 0 : isOfLabels ? 1 : 2].push(requirement);
   }
   return parts.map((requirements) => requirements.length === 0 ? undefined : new FieldFilter(requirements));

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
+import { Content } from "../../../src/hono/content/content.ts";
+import { type ListRequest, stillPlaced } from "../../../src/hono/content/selection.ts";
+import { isStatus } from "../../../src/protocol/statuses.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { nextTurn, realClock } from "../../../src/util/clock.ts";
 import { seededRandom } from "../../../src/testing/seeded_random.ts";
@@ -492,5 +495,19 @@ describe("ContentStates.stateAt", () => {
     pods.put(object("a/new", 110));
     await get(api, exact(100));
     assert.deepEqual(names(await get(api, exact(105))), ["a/other"]);
+  });
+});
+
+describe("stillPlaced", () => {
+  it("is 410 where a content of the same version has taken the place of the one that was placed", () => {
+    const informer = FakeInformer.with([object("a", 1), object("b", 2)], 10);
+    const content = new Content(informer, { clock: new FakeClock(), capacity: 10, capacityBytes: 1_000 });
+    const request = { identity: () => "list" } as ListRequest;
+    const place = { past: undefined, at: "10", start: "b", limit: 1, rewrites: content.log.window.rewrites };
+    assert.equal(stillPlaced(content, request, place), place);
+    informer.relist([object("c", 3)], 10);
+    assert.equal(content.log.resourceVersion, "10");
+    const status = stillPlaced(content, request, place);
+    assert.equal(isStatus(status) && status.code, 410);
   });
 });

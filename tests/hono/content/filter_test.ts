@@ -54,6 +54,21 @@ describe("newSelection, of a filter,", () => {
     assert.equal(names(await get(api, PODS + query(""))).length, 4);
   });
 
+  it("takes for a label what is one, and no other field with such a name", async () => {
+    const one = object("a", 1, { labels: { app: "web" }, spec: { labels: { app: "db" } } });
+    const annotated = { ...one, metadata: { ...one.metadata, annotations: { app: "cache" } } };
+    const api = apiOf(FakeInformer.with([annotated], 10));
+    const has = async (filter: string) => names(await get(api, PODS + query(filter))).length === 1;
+    for (
+      const filter of ["metadata.labels.app=web", "spec.labels.app=db", "metadata.annotations.app=cache"]
+    ) {
+      assert.equal(await has(filter), true, filter);
+    }
+    for (const filter of ["spec.labels.app=web", "metadata.annotations.app=web", "metadata.labels.app.x"]) {
+      assert.equal(await has(filter), false, filter);
+    }
+  });
+
   it("is part of pages: a token continues the list of the same filter only, however that is written", async () => {
     const api = apiOf(FakeInformer.with(FOUR, 10));
     const first = await get(api, PODS + query("metadata.labels.app=web,status.restarts>0", "limit=1&"));
