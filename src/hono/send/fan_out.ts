@@ -107,8 +107,8 @@ export class FanOut {
   }
 
   #schedulePass(): void {
-    if (this.#sources.length > 0 || this.#timer !== undefined || this.#changed.size === 0) return;
-    const waitMs = this.#restUntilMs === -Infinity ? 0 : this.#restUntilMs - monotonicNow(this.#clock);
+    if (this.#timer !== undefined || this.#changed.size === 0) return;
+    const waitMs = this.#restUntilMs - monotonicNow(this.#clock);
     if (waitMs <= 0) return this.#schedule();
     this.#timer = this.#clock.setTimeout(() => {
       this.#timer = undefined;
@@ -163,7 +163,7 @@ export class FanOut {
     // Timers have a resolution of a millisecond.
     this.#restUntilMs = restMs < 1 ? -Infinity : monotonicNow(this.#clock) + restMs;
     for (const source of sources) source.passEnds(this.#changed.has(source));
-    if (this.#restUntilMs !== -Infinity) this.#schedulePass();
+    this.#schedulePass();
   }
 
   /** Lets one watch after the other send, until the work of a turn is done. */
@@ -265,10 +265,7 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
   detach(reader: LogReader): void {
     if (!this.#readers.delete(reader)) return;
     this.recipients.delete(reader);
-    if (reader.wantsHeartbeat && --this.#wanted === 0) {
-      this.#options.clock.clearTimeout(this.#timer);
-      this.#timer = undefined;
-    }
+    if (reader.wantsHeartbeat && --this.#wanted === 0) this.#options.clock.clearTimeout(this.#timer);
     if (this.#readers.size > 0) return;
     this.isSending = false;
     this.fanOut.forget(this);

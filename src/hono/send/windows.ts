@@ -250,7 +250,7 @@ export class Window {
     const number = this.#number;
     if (this.#failure !== undefined) return { bytes: undefined, units, isCut: true, number };
     const missing = this.#steps.filter((step) => step.number > seen);
-    const hasAll = seen > 0 && missing.length === number - seen;
+    const hasAll = missing.length === number - seen;
     const bytes = seen === number ? undefined : hasAll ? joined(missing) : this.#all();
     return { bytes, units, isCut: false, number };
   }

@@ -55,12 +55,15 @@ function sourceOf(fanOut: FanOut, count: number) {
 describe("FanOut", () => {
   it("lets the event loop turn after a slice, however many watches there are, so that ingest never waits longer", async () => {
     const clock = new FakeClock();
-    const { log, recipients, grow } = sourceOf(new FanOut(clock), 2_000);
+    const fanOut = new FanOut(clock);
+    const { log, recipients, grow } = sourceOf(fanOut, 2_000);
     let most = 0;
-    // The upstream: one event in every turn, as a socket brings them.
+    // The upstream: events in every turn, as a socket brings them; and a watch that opens.
     for (let event = 0; event < 200; event++) {
       const before = log.delivered;
       grow();
+      grow();
+      fanOut.ready({ isQueued: false, deliver: () => false });
       await nextTurn();
       most = Math.max(most, log.delivered - before);
       if (event % 10 === 0) void clock.advance(1);
@@ -69,7 +72,7 @@ describe("FanOut", () => {
     await clock.advance(MOST_GATHER_MS);
     await settle();
     await clock.advance(MOST_GATHER_MS);
-    assert.ok(recipients.every(({ sent }) => sent === 200));
+    assert.ok(recipients.every(({ sent }) => sent === 400));
     assert.equal(clock.pendingTimers, 0);
   });
 
@@ -139,6 +142,112 @@ describe("FanOut", () => {
     fanOut.forget(source);
     assert.equal(clock.pendingTimers, 0);
   });
+
+  it("lets the event loop turn four times between slices while each turn brings entries, and once otherwise", async () => {
+    const turnsOf = async (isBusy: boolean) => {
+      const { log, grow } = sourceOf(new FanOut(new FakeClock()), 3_000);
+      grow();
+      let turns = 0;
+      for (; log.delivered < 3_000; turns++) {
+        if (isBusy) grow();
+        await nextTurn();
+      }
+      return turns;
+    };
+    const [quiet, busy] = [await turnsOf(false), await turnsOf(true)];
+    assert.ok(busy > 3 * quiet && busy < 5 * quiet, `${busy} turns instead of ${quiet}`);
+  });
+
+  it("gathers what comes during a pass until it has rested, whatever else is sent meanwhile", async () => {
+    const clock = new FakeClock();
+    const fanOut = new FanOut(clock);
+    const { log, grow } = sourceOf(fanOut, 1_000);
+    let opened = 0;
+    const open = () => {
+      const deliver = () => {
+        opened++;
+        return false;
+      };
+      fanOut.ready({ isQueued: false, deliver });
+    };
+    let pieces = 0;
+    const replay = () => {
+      fanOut.units += WRITE_UNITS;
+      return ++pieces < 2_000;
+    };
+    grow();
+    await Promise.resolve();
+    grow();
+    open();
+    fanOut.ready({ isQueued: false, deliver: replay });
+    while (pieces < 2_000) await nextTurn();
+    await settle();
+    assert.deepEqual([log.delivered, log.passes, opened, clock.pendingTimers], [1_000, 1, 1, 1]);
+    await clock.advance(19);
+    open();
+    await settle();
+    assert.deepEqual([log.delivered, opened], [1_000, 2]);
+    await clock.advance(1);
+    await settle();
+    assert.equal(log.delivered, 1_300, "those that had sent before the second entry came");
+    await clock.advance(6);
+    open();
+    await settle();
+    grow();
+    await settle();
+    assert.equal(log.delivered, 2_300, "other work makes no rest longer");
+  });
+
+  it("sends what comes before a small pass has ended, though nothing else comes", async () => {
+    const fanOut = new FanOut(new FakeClock());
+    const { log, grow } = sourceOf(fanOut, 2);
+    const deliver = () => {
+      fanOut.units += SLICE_UNITS;
+      return false;
+    };
+    grow();
+    fanOut.ready({ isQueued: false, deliver });
+    await Promise.resolve();
+    assert.equal(log.delivered, 1);
+    grow();
+    await settle();
+    assert.equal(log.delivered, 3);
+  });
+
+  it("continues a watch that has much to send, where no log grows", async () => {
+    const fanOut = new FanOut(new FakeClock());
+    let pieces = 0;
+    const deliver = () => {
+      fanOut.units += WRITE_UNITS;
+      return ++pieces < 1_000;
+    };
+    fanOut.ready({ isQueued: false, deliver });
+    await settle();
+    assert.equal(pieces, 1_000);
+  });
+});
+
+describe("FanOut.forget", () => {
+  it("leaves the entries of other logs to be sent, and those of the same one that come later", async () => {
+    const clock = new FakeClock();
+    const fanOut = new FanOut(clock);
+    const [one, other] = [sourceOf(fanOut, 250), sourceOf(fanOut, 250)];
+    one.grow();
+    await settle();
+    one.grow();
+    other.grow();
+    fanOut.forget(one.source);
+    await clock.advance(5);
+    assert.deepEqual([one.log.delivered, other.log.delivered], [250, 250]);
+    await clock.advance(5);
+    one.grow();
+    await settle();
+    one.grow();
+    fanOut.forget(one.source);
+    one.grow();
+    await clock.advance(5);
+    assert.equal(one.log.delivered, 750);
+  });
 });
 
 /** The watchers of a content, and watches that record what they are called for. */
@@ -178,15 +287,15 @@ describe("Watchers", () => {
     assert.deepEqual(called(), ["a beats", "c beats"]);
     watchers.detach(a);
     watchers.detach(a);
+    watchers.detach(b);
     await clock.advance(60_000);
-    assert.deepEqual([called(), watchers.size], [["c beats"], 2]);
+    assert.deepEqual([called(), watchers.size], [["c beats"], 1]);
     watchers.detach(c);
     assert.equal(clock.pendingTimers, 0);
     watchers.attach(a);
     await clock.advance(60_000);
     assert.deepEqual(called(), ["a beats"]);
     watchers.detach(a);
-    watchers.detach(b);
   });
 
   it("call caches above at once at news of the API server, every five seconds at most", async () => {
@@ -397,6 +506,44 @@ describe("openWatch, many watches,", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
+  it("stay open while their readers read a little, and are disconnected once they read nothing more", async () => {
+    const { api, informer, clock } = apiOf([], { watchBufferBytes: 1_000, writeTimeoutMs: 5_000 });
+    const sink = new Sink(await api.request(`${PODS}?watch=1&resourceVersion=1000`));
+    sink.isSlow = true;
+    for (let version = 1_001; version <= 1_003; version++) {
+      informer.put(object("shop/a", version, { spec: "x".repeat(2_000) }));
+      await settle();
+    }
+    for (let i = 0; i < 3; i++) {
+      sink.queuedBytes -= 500;
+      await clock.advance(5_000);
+      assert.deepEqual(
+        [sink.ended, clock.pendingTimers],
+        [false, 2],
+        "its life, and the wait for its reader",
+      );
+    }
+    await clock.advance(5_000);
+    assert.ok(sink.ended);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("that have caught up wait for nothing, and receive what comes next", async () => {
+    const { api, informer, clock } = apiOf([], { watchBufferBytes: 1_000, writeTimeoutMs: 5_000 });
+    const sink = new Sink(await api.request(`${PODS}?watch=1&resourceVersion=1000`));
+    sink.isSlow = true;
+    const put = async (version: number) => {
+      informer.put(object("shop/a", version, { spec: "x".repeat(2_000) }));
+      await settle();
+    };
+    for (let version = 1_001; version <= 1_003; version++) await put(version);
+    sink.isSlow = false;
+    sink.drain();
+    await clock.advance(20_000);
+    await put(1_004);
+    assert.deepEqual([sink.ended, sink.events.length], [false, 4]);
+  });
+
   it("receive what comes during a long pass, also when it is more than the event window", async () => {
     const { api, informer, clock } = apiOf([], { eventWindow: 5 });
     const sinks: Sink[] = [];
@@ -420,18 +567,20 @@ describe("openWatch, many watches,", () => {
     assert.equal(JSON.parse(await old.text()).object.code, 410);
   });
 
-  it("whose clients disconnect without a sign are found by their bookmarks", async () => {
+  it("whose clients disconnect without a sign are found by their bookmarks, and late readers are not", async () => {
     const options = { bookmarkIntervalMs: 10_000, writeTimeoutMs: 15_000, watchLifetimeMs: Infinity };
     const { api, informer, clock } = apiOf([], options);
     const open = () => api.request(`${PODS}?watch=1&resourceVersion=1000&allowWatchBookmarks=1`);
     const lost = await open();
     const lives = (await open()).body!.getReader();
+    const late = (await open()).body!.getReader();
     for (let i = 0; i < 6; i++) {
       informer.bookmark(1_001 + i);
       await clock.advance(10_000);
       await lives.read();
+      if (i > 0) await late.read();
     }
-    assert.equal(api.endWatches(), 1);
+    assert.equal(api.endWatches(), 2);
     await assert.rejects(lost.text(), /the client has read nothing of the watch for 15000 ms/);
     assert.equal(clock.pendingTimers, 0);
   });
@@ -527,6 +676,57 @@ describe("openWatch, many watches,", () => {
     } catch (error) {
       throw new Error(`seed ${seed}: ${(error as Error).message}`, { cause: error });
     }
+  });
+});
+
+describe("openWatch, its response,", () => {
+  const WATCH = `${PODS}?watch=1&resourceVersion=1000`;
+
+  it("is sent and ended where a server takes it after the watch has ended", async () => {
+    const { api, informer } = apiOf([]);
+    const response = await api.request(WATCH);
+    informer.put(object("shop/a", 1_001));
+    await settle();
+    assert.equal(api.endWatches(), 1);
+    const sink = new Sink(response);
+    assert.deepEqual([sink.events.length, sink.ended], [1, true]);
+  });
+
+  it("has all that waits at the end, in pieces of 64 KiB or of one chunk", async () => {
+    const { api, informer } = apiOf([], { watchBufferBytes: 1_000_000 });
+    const response = await api.request(WATCH);
+    for (let version = 1_001; version <= 1_005; version++) {
+      informer.put(object("shop/a", version, { spec: "x".repeat(30_000) }));
+      await settle();
+    }
+    informer.put(object("shop/a", 1_006, { spec: "x".repeat(100_000) }));
+    await settle();
+    assert.equal(api.endWatches(), 1);
+    const lengths: number[] = [];
+    for await (const piece of response.body!) lengths.push(Math.round(piece.byteLength / 10_000));
+    assert.deepEqual(lengths, [6, 6, 3, 10]);
+  });
+
+  it("breaks off where its client has read once, and reads no more", async () => {
+    const { api, informer, clock } = apiOf([], { watchBufferBytes: 1_000, writeTimeoutMs: 5_000 });
+    const reader = (await api.request(WATCH)).body!.getReader();
+    const read = reader.read();
+    for (let version = 1_001; version <= 1_005; version++) {
+      informer.put(object("shop/a", version, { spec: "x".repeat(2_000) }));
+      await settle();
+    }
+    assert.equal((await read).done, false);
+    await clock.advance(5_000);
+    await assert.rejects(reader.read(), /the client has read nothing of the watch for 5000 ms/);
+  });
+
+  it("ends for a reader that waits with a buffer of its own", async () => {
+    const { api } = apiOf([]);
+    const reader = (await api.request(WATCH)).body!.getReader({ mode: "byob" });
+    const read = reader.read(new Uint8Array(100));
+    await settle();
+    assert.equal(api.endWatches(), 1);
+    assert.equal((await read).done, true);
   });
 });
 

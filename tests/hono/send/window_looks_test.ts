@@ -10,52 +10,61 @@ import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { Pacer } from "../../../src/util/turns.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 
+/** Windows of a content, each of which has one row: the content's version. */
+function newWindows() {
+  const clock = new FakeClock();
+  const informer = FakeInformer.with([object("a/1", 1)], 1_000);
+  const content = new Content<KubernetesObject>(informer, { clock, capacity: 600, capacityBytes: 1e9 });
+  const windows = new Windows(content, clock);
+  const failing = new Set<string>();
+  const woken: string[] = [];
+  const held = { bytes: 0 };
+  const open = (name: string) => {
+    const present = () => {
+      if (failing.has(name)) throw new Error(`${name} cannot be read`);
+      const { resourceVersion } = content.log;
+      return new RowsState(blocksOf(["row"], () => resourceVersion), resourceVersion);
+    };
+    const fake = { windows: 0, isBehind: false, present, takeUnits: () => 0 };
+    const followed = fake as unknown as FollowedObjects<KubernetesObject>;
+    const window = windows.join({
+      source: {
+        followed,
+        name,
+        itemsField: "items",
+        first: undefined,
+        offset: () => 0,
+        row: (value) => ({ id: "row", json: JSON.stringify(value) }),
+        list: (metadata) => ({ metadata }),
+        bookmark: (metadata) => ({ metadata }),
+      },
+      place: "",
+      limit: 1,
+      pacer: new Pacer({ units: 1_000 }),
+      takeRows: (bytes) => {
+        held.bytes += bytes;
+        return true;
+      },
+    });
+    const feed = new WindowFeed(window, { ageMs: 0 });
+    feed.opened({ wake: () => woken.push(name) });
+    assert.ok(feed.next().bytes);
+    return feed;
+  };
+  content.log.along.add({ grown: () => windows.grown() });
+  return { clock, informer, windows, failing, open, held, woken: () => woken.splice(0) };
+}
+
 describe("Windows", () => {
   it("look on where the rows of one of them cannot be read, whose readers receive why", async () => {
-    const clock = new FakeClock();
-    const informer = FakeInformer.with([object("a/1", 1)], 1_000);
-    const content = new Content<KubernetesObject>(informer, { clock, capacity: 600, capacityBytes: 1e9 });
-    const windows = new Windows(content, clock);
-    const failing = new Set<string>();
-    const woken: string[] = [];
-    /** A reader of a window whose one row is the content's version. */
-    const open = (name: string) => {
-      const present = () => {
-        if (failing.has(name)) throw new Error(`${name} cannot be read`);
-        const { resourceVersion } = content.log;
-        return new RowsState(blocksOf(["row"], () => resourceVersion), resourceVersion);
-      };
-      const fake = { windows: 0, isBehind: false, present, takeUnits: () => 0 };
-      const followed = fake as unknown as FollowedObjects<KubernetesObject>;
-      const window = windows.join({
-        source: {
-          followed,
-          name,
-          itemsField: "items",
-          first: undefined,
-          offset: () => 0,
-          row: (value) => ({ id: "row", json: JSON.stringify(value) }),
-          list: (metadata) => ({ metadata }),
-          bookmark: (metadata) => ({ metadata }),
-        },
-        place: "",
-        limit: 1,
-        pacer: new Pacer({ units: 1_000 }),
-        takeRows: () => true,
-      });
-      const feed = new WindowFeed(window, { ageMs: 0 });
-      feed.opened({ wake: () => woken.push(name) });
-      assert.ok(feed.next().bytes);
-      return feed;
-    };
-    content.log.along.add({ grown: () => windows.grown() });
+    const { clock, informer, windows, failing, open, woken } = newWindows();
     const [one, other] = [open("one"), open("other")];
     failing.add("one");
     for (let version = 1_001; version < 1_004; version++) {
       await clock.advance(2_000);
       informer.put(object("a/1", version));
       await clock.advance(2_000);
-      assert.deepEqual(woken.splice(0), version === 1_001 ? ["one", "other"] : ["other"]);
+      assert.deepEqual(woken(), version === 1_001 ? ["one", "other"] : ["other"]);
       assert.match(new TextDecoder().decode(other.next().bytes), new RegExp(`"${version}"`));
     }
     assert.equal(one.hasNext, true);
@@ -63,5 +72,32 @@ describe("Windows", () => {
     assert.deepEqual([one.lost().code, one.lost().message], [500, "one cannot be read"]);
     for (const feed of [one, other]) feed.close();
     assert.equal(windows.size, 0);
+  });
+
+  it("look after their rest, whichever of them have ended meanwhile", async () => {
+    const { clock, informer, open, woken, held } = newWindows();
+    const [one, other] = [open("one"), open("other")];
+    informer.put(object("a/1", 1_001));
+    await clock.advance(0);
+    assert.deepEqual(woken(), ["one", "other"]);
+    other.next();
+    informer.put(object("a/1", 1_002));
+    one.close();
+    await clock.advance(2_000);
+    assert.deepEqual(woken(), ["other"]);
+    other.next();
+    informer.put(object("a/1", 1_003));
+    await clock.advance(0);
+    other.next();
+    informer.put(object("a/1", 1_004));
+    assert.deepEqual([clock.pendingTimers, held.bytes > 0], [1, true]);
+    other.close();
+    assert.deepEqual([clock.pendingTimers, held.bytes], [0, 0]);
+    const last = open("last");
+    woken();
+    informer.put(object("a/1", 1_005));
+    await clock.advance(2_000);
+    assert.deepEqual(woken(), ["last"]);
+    last.close();
   });
 });

@@ -648,6 +648,22 @@ describe("readApi, windows", () => {
     );
   });
 
+  it("show their first rows before all are in order", async () => {
+    const objects = Array.from({ length: 20_000 }, (_, i) => pod(`a/${i}`, i + 1, { restarts: -i }));
+    const { api, informer } = apiOf(objects, 30_000);
+    let version = 30_000;
+    let isOpen = false;
+    const opening = Screen.open(api, "sortBy=status.restarts&limit=2").finally(() => (isOpen = true));
+    while (!isOpen) {
+      await nextTurn();
+      informer.put(pod("a/0", ++version, { restarts: 0 }));
+    }
+    const screen = await opening;
+    assert.deepEqual([screen.names(), screen.window.total], [["a/19999", "a/19998"], 20_000]);
+    assert.equal(screen.resourceVersion, "30000", "as they were read");
+    await screen.cancel();
+  });
+
   it("begin with rows that were, before all are in order, and continue with what came meanwhile", async () => {
     const base = Array.from(
       { length: 5_500 },
