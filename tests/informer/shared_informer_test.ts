@@ -4,6 +4,7 @@ import {
   type KubernetesObject,
   metaNamespaceIndex,
   SharedIndexInformer,
+  type SharedIndexInformerOptions,
   silentLogger,
   StatusError,
 } from "@listwatch/cache";
@@ -543,5 +544,26 @@ describe("SharedIndexInformer: two over one source", () => {
     assert.equal(strip.indexer.getByKey("a")?.kind, "Stripped");
     assert.equal(plain.indexer.getByKey("a")?.kind, undefined);
     assert.deepEqual(recorder.calls, ["add a@1 initial"]);
+  });
+});
+
+describe("SharedIndexInformer: its options", () => {
+  it("are refused where they make no sense, when it is made", () => {
+    const source = new FakeControllerSource();
+    const wrong: readonly SharedIndexInformerOptions<KubernetesObject>[] = [
+      { turnObjects: 0 },
+      { turnObjects: 1.5 },
+      { resyncPeriodMs: -1 },
+      { handlerStopTimeoutMs: -1 },
+      { reflector: { openTimeoutMs: NaN } },
+    ];
+    for (const options of wrong) {
+      assert.throws(() => new SharedIndexInformer(source, options), RangeError, JSON.stringify(options));
+    }
+    const namespaces = { names: ["a"], has: () => true, onChange: () => () => {} };
+    assert.throws(() => new SharedIndexInformer(Object.assign(source, { namespaces })), {
+      name: "TypeError",
+      message: /its `namespaces` must be a NamespaceSet$/,
+    });
   });
 });
