@@ -11,6 +11,7 @@ import {
   NamespaceSet,
   newCluster,
   SharedIndexInformer,
+  type SharedIndexInformerOptions,
   SharedInformerFactory,
   silentLogger,
 } from "@listwatch/cache";
@@ -267,35 +268,44 @@ describe("SharedIndexInformer over a set of namespaces", () => {
     assert.deepEqual(waits, { all: true, own: true });
   });
 
-  it("lists a namespace again whose watch sends an older event, as nothing behind it knows the order", async () => {
+  /** An informer of the namespaces a and b, each of which answers from a script. */
+  async function scripted(
+    { a, b }: { readonly a: ScriptedSource; readonly b: ScriptedSource },
+    options: SharedIndexInformerOptions<KubernetesObject, string> = {},
+  ) {
     const clock = new FakeClock();
-    const namespaces = new NamespaceSet(["a", "b"]);
-    const inA = (written: string) => {
-      const { metadata, ...pod } = at(written);
-      return { ...pod, metadata: { ...metadata, namespace: "a" } };
+    const source = {
+      namespaces: new NamespaceSet(["a", "b"]),
+      inNamespace: (name: string) => name === "a" ? a : b,
+      list: () => Promise.reject(new Error("unused")),
+      watch: () => Promise.reject(new Error("unused")),
     };
-    const listOf = (version: string, ...items: KubernetesObject[]) => ({
-      list: { ...page("", version), items },
+    const informer = new SharedIndexInformer<KubernetesObject, string>(source, {
+      clock,
+      logger: silentLogger,
+      reflector: { useWatchList: false, random: () => 0 },
+      ...options,
     });
+    const running = informer.start();
+    await clock.advance(0);
+    return { clock, informer, running };
+  }
+
+  const inA = (written: string): KubernetesObject => {
+    const { metadata, ...pod } = at(written);
+    return { ...pod, metadata: { ...metadata, namespace: "a" } };
+  };
+  const listOf = (version: string, ...items: KubernetesObject[]) => ({
+    list: { ...page("", version), items },
+  });
+
+  it("lists a namespace again whose watch sends an older event, as nothing behind it knows the order", async () => {
     const [watch, next] = [openWatch(), openWatch()];
     const a = new ScriptedSource(listOf("10", inA("x@5")), { watch }, listOf("13", inA("x@13")), {
       watch: next,
     });
     const b = new ScriptedSource(listOf("10"), { watch: openWatch() });
-    const source = {
-      namespaces,
-      inNamespace: (name: string) => name === "a" ? a : b,
-      list: () => Promise.reject(new Error("unused")),
-      watch: () => Promise.reject(new Error("unused")),
-    };
-    const informer = new SharedIndexInformer<KubernetesObject>(source, {
-      clock,
-      logger: silentLogger,
-      reflector: { useWatchList: false, random: () => 0 },
-    });
-    const stop = new AbortController();
-    const running = informer.run(stop.signal);
-    await clock.advance(0);
+    const { clock, informer, running } = await scripted({ a, b });
     watch.modify(inA("x@12"));
     watch.modify(inA("x@8"));
     await clock.advance(1_000);
@@ -304,8 +314,64 @@ describe("SharedIndexInformer over a set of namespaces", () => {
     await clock.advance(60_000);
     assert.equal(version(), "13");
     assert.deepEqual([a.left, b.left, b.requests.length], [0, 0, 2]);
-    stop.abort();
-    await running;
+    await running.stop();
+  });
+
+  it("deletes by its key what it cannot read, without a list", async () => {
+    const watch = openWatch();
+    const a = new ScriptedSource(listOf("10", inA("x@5"), inA("y@6")), { watch });
+    const b = new ScriptedSource(listOf("10"), { watch: openWatch() });
+    const { clock, informer, running } = await scripted({ a, b });
+    const torn = { reason: "torn", path: "", key: "a/x", resourceVersion: "12", eventType: "DELETED" };
+    watch.send({ type: "QUARANTINED", quarantined: torn });
+    await clock.advance(70_000);
+    assert.deepEqual(informer.indexer.listKeys(), ["a/y"]);
+    const { quarantined, namespaces } = informer.status();
+    assert.deepEqual([quarantined, namespaces?.a.resourceVersion], [1, "12"]);
+    assert.deepEqual([a.problems, b.problems], [[], []]);
+    await running.stop();
+  });
+
+  it("lists all of them again after a change that the store has refused: it may be of any", async () => {
+    const watch = openWatch();
+    const a = new ScriptedSource(listOf("10"), { watch }, listOf("13"), { watch: openWatch() });
+    const b = new ScriptedSource(listOf("10"), { watch: openWatch() }, listOf("13"), { watch: openWatch() });
+    const { clock, running } = await scripted({ a, b }, {
+      indexers: {
+        strict: ({ metadata }) => {
+          if (metadata?.name === "bad") throw new Error("no");
+          return [];
+        },
+      },
+    });
+    watch.add(inA("bad@12"));
+    await clock.advance(61_000);
+    assert.deepEqual([a.left, b.left], [0, 0]);
+    await running.stop();
+  });
+
+  it("has the status of the first that is behind, reports each change, and follows no set after its stop", async () => {
+    await using rig = newRig(["a", "b"]);
+    const { server, informer, clock, namespaces } = rig;
+    const phases: string[] = [];
+    informer.onStatus(({ phase }) => phases.push(phase));
+    const forgive = server.intercept(answerStatus(403), { match: isIn("b") });
+    const running = informer.start();
+    await rig.settle();
+    assert.deepEqual([informer.status().phase, informer.lagMs()], ["backingOff", undefined]);
+    assert.equal(phases.at(-1), "backingOff");
+    forgive();
+    await clock.advance(60_000);
+    assert.deepEqual([informer.status().phase, phases.at(-1)], ["watching", "watching"]);
+    assert.ok(informer.lagMs()! <= 60_000);
+    await running.stop();
+    assert.deepEqual([informer.status().phase, phases.at(-1)], ["stopped", "stopped"]);
+    assert.equal(server.openWatches, 0);
+    const before = server.requests.length;
+    namespaces.set(["a", "b", "c"]);
+    await rig.settle();
+    assert.equal(server.requests.length, before);
+    assert.equal(clock.pendingTimers, 0);
   });
 
   it("leaves no observer of a wait in one namespace that was given up", async () => {

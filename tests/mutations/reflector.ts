@@ -673,7 +673,7 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     file: "src/reflector/reflector.ts",
     find: "    refuseNamespaces(source);\n",
     replace: "",
-    test: "tests/reflector/lister_watcher_test.ts",
+    test: "tests/informer/namespaces_test.ts",
   },
   {
     name: "reflector: warnings of watches are said once for ever",

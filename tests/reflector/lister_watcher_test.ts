@@ -1,14 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  type KubernetesObject,
-  metaNamespaceKey,
-  NamespaceSet,
-  newCluster,
-  SharedIndexInformer,
-} from "@listwatch/cache";
-import { type ListerWatcher, newListWatch, Reflector } from "@listwatch/cache/reflector";
-import { newStore } from "@listwatch/cache/store";
+import { type KubernetesObject, NamespaceSet, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { type ListerWatcher, newListWatch } from "@listwatch/cache/reflector";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
 type ListOptions = Parameters<ListerWatcher<KubernetesObject>["list"]>[0];
@@ -89,16 +82,5 @@ describe("newListWatch", () => {
     };
     const { description, identity, list: _list, watch: _watch, ...more } = newListWatch(plain, onlyWeb);
     assert.deepEqual([description, identity, more], [undefined, undefined, {}]);
-  });
-});
-
-describe("Reflector of several namespaces", () => {
-  it("is refused: an informer lists and watches each by itself", () => {
-    const pods = newCluster({ server: "http://in-memory" }).resource<KubernetesObject>("v1/pods");
-    const source = Object.assign(Object.create(pods), { namespaces: new NamespaceSet(["shop"]) });
-    assert.throws(() => new Reflector(source, newStore(metaNamespaceKey)), {
-      name: "TypeError",
-      message: /^Cannot reflect pods by one list and watch: /,
-    });
   });
 });

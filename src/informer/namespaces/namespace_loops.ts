@@ -318,8 +318,7 @@ class NamespaceStore<T> implements ReflectorStore<T> {
 
   deleteKey(key: string, resourceVersion = ""): void {
     if (this.isClosed) return;
-    this.#queue.deleteKey(key, resourceVersion);
-    this.#moveTo(resourceVersion);
+    this.#queue.deleteKey(key, resourceVersion); // the position moves by the bookmark that follows
   }
 
   replace(objects: readonly T[], resourceVersion: string): void {
