@@ -181,7 +181,7 @@ function items([, first, to, by]: readonly (string | undefined)[]): Step {
         ? end + length
         : end;
       if (from === until) return [];
-      if (from < 0 || from >= length || until < 0 || until > length || from > until || step <= 0) {
+      if (from < 0 || until > length || from > until || step <= 0) {
         throw new TypeError(`The index is out of bounds: the array has ${length} items`);
       }
       return value.slice(from, until).filter((_, i) => i % step === 0);

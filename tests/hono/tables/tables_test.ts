@@ -134,6 +134,80 @@ describe("A Table", () => {
     assert.deepEqual((await cells("v1/pods", { spec, status })).slice(1, 3), ["1/3", "CrashLoopBackOff"]);
   });
 
+  it("of pods has the words of states that are rare", async () => {
+    const deletion = { deletionTimestamp: "2026-11-21T11:00:00Z" };
+    const failed = { exitCode: 1, reason: "Error" };
+    const main = [{ name: "main" }];
+    const gated = (type: string, reason: string) => [{ type, status: "False", reason }];
+    const init = (...states: object[]) => ({
+      phase: "Pending",
+      initContainerStatuses: states.map((state, i) => ({ name: `init-${i}`, state, started: true })),
+      containerStatuses: [{ name: "main", state: { waiting: { reason: "PodInitializing" } } }],
+    });
+    const done = { terminated: { exitCode: 0 } };
+    const cases: readonly (readonly [status: object, word: string, metadata?: object])[] = [
+      [{ phase: "Running" }, "Terminating", deletion],
+      [{ phase: "Succeeded" }, "Succeeded", deletion],
+      [{ phase: "Failed" }, "Failed", deletion],
+      [{ phase: "Running", reason: "NodeLost" }, "Unknown", deletion],
+      [{ phase: "Running", reason: "NodeLost" }, "NodeLost"],
+      [{ phase: "Pending", conditions: gated("PodScheduled", "SchedulingGated") }, "SchedulingGated"],
+      [{ phase: "Pending", conditions: gated("PodScheduled", "Unschedulable") }, "Pending"],
+      [{ phase: "Pending", conditions: gated("Other", "SchedulingGated") }, "Pending"],
+      [init({ running: {} }), "Init:0/2"],
+      [init(done, { running: {} }), "Init:1/2"],
+      [init(done, done), "PodInitializing"],
+      [init({ waiting: { reason: "PodInitializing" } }), "Init:0/2"],
+      [init({ waiting: { reason: "ImagePullBackOff" } }), "Init:ImagePullBackOff"],
+      [init({ terminated: { exitCode: 2 } }), "Init:ExitCode:2"],
+      [init({ terminated: { exitCode: 137, signal: 9 } }), "Init:Signal:9"],
+      [init({ terminated: failed }), "Init:Error"],
+      [{
+        phase: "Failed",
+        containerStatuses: [{ state: { terminated: { exitCode: 0, reason: "Completed" } } }, {
+          state: { terminated: failed },
+        }],
+      }, "Error"],
+    ];
+    const spec = { containers: main, initContainers: [{ name: "init-0" }, { name: "init-1" }] };
+    for (const [status, word, metadata] of cases) {
+      const [, , shown] = await cells("v1/pods", { spec, status, metadata });
+      assert.equal(shown, word, JSON.stringify(status));
+    }
+  });
+
+  it("of pods counts sidecars, and shows the last of all restarts", async () => {
+    const ended = (minute: number) => ({ terminated: { finishedAt: `2026-11-21T11:${minute}:00Z` } });
+    const initContainers = [{ name: "proxy", restartPolicy: "Always" }, { name: "init" }];
+    const done = { name: "init", restartCount: 4, state: { terminated: { exitCode: 0 } } };
+    const proxy = { name: "proxy", state: { running: {} }, restartCount: 1, lastState: ended(20) };
+    const running = { state: { running: {} }, ready: true, restartCount: 1 };
+    const shown = async (sidecar: object) => {
+      const containerStatuses = [{ ...running, lastState: ended(50) }, { ...running, lastState: ended(40) }];
+      const initContainerStatuses = [{ ...proxy, ...sidecar }, done];
+      const status = { phase: "Running", containerStatuses, initContainerStatuses };
+      const fields = { spec: { containers: [{}, {}], initContainers }, status };
+      return (await cells("v1/pods", fields)).slice(1, 4);
+    };
+    assert.deepEqual(await shown({ started: true, ready: true }), ["3/3", "Running", "3 (10m ago)"]);
+    assert.deepEqual(await shown({ started: true, ready: false }), ["2/3", "Running", "3 (10m ago)"]);
+    assert.deepEqual(await shown({ started: false }), ["0/3", "Init:0/2", "1 (40m ago)"]);
+  });
+
+  it("of pods says in conditions of its rows which of them have completed", async () => {
+    const phases = ["Succeeded", "Failed", "Running"];
+    const pods = phases.map((phase, i) => object(phase, i + 1, { status: { phase } }));
+    const { rows } = await tableOf("v1/pods", pods);
+    const completed = { type: "Completed", status: "True" };
+    assert.deepEqual(rows.map(({ cells, conditions }: Json) => [cells[0], conditions]), [
+      ["Failed", [{ ...completed, reason: "Failed", message: "The pod failed." }]],
+      ["Running", undefined],
+      ["Succeeded", [
+        { ...completed, reason: "Succeeded", message: "The pod has completed successfully." },
+      ]],
+    ]);
+  });
+
   it("shows labels in the order of their names", async () => {
     const selector = { tier: "front", app: "web" };
     assert.ok(
