@@ -86,7 +86,7 @@ export function ready(
   }
   if (isReady && !verbose) return new Response("ok", { headers: HEADERS });
   const end = `readyz check ${isReady ? "passed" : "failed"}\n`;
-  const text = isReady || mayName ? `${lines.join("\n")}\n${end}` : end;
+  const text = mayName ? `${lines.join("\n")}\n${end}` : end;
   return new Response(text, { status: isReady ? 200 : 503, headers: HEADERS });
 }
 

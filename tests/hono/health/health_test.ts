@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { checksOf } from "../../../src/hono/health/health.ts";
+import { alive, checksOf, ready } from "../../../src/hono/health/health.ts";
 import { readApiOf } from "../../../src/hono/read_api.ts";
 import { newReadApiState } from "../../../src/hono/read_api_state.ts";
 import { parseResource } from "../../../src/meta/resource.ts";
@@ -96,4 +96,29 @@ describe("readApi, its paths of health", () => {
       assert.equal(kept(), 4, "the last four are kept for longer");
     });
   }
+});
+
+describe("alive", () => {
+  it("names what was checked where that is wanted", async () => {
+    assert.equal(await alive().text(), "ok");
+    assert.equal(await alive("/livez").text(), "[+]ping ok\nlivez check passed\n");
+  });
+});
+
+describe("ready", () => {
+  it("is 200 while nothing has a problem, and shows problems to those only that may see their names", async () => {
+    const said = async (problem: string | undefined, verbose: boolean, mayName: boolean) => {
+      const response = ready([{ name: "informer/pods", problem }], { verbose, mayName });
+      assert.equal(response.headers.get("Cache-Control"), "no-cache, private");
+      return `${response.status} ${(await response.text()).trimEnd()}`;
+    };
+    assert.equal(await said(undefined, false, false), "200 ok");
+    const passed = "200 [+]ping ok\n[+]informer/pods ok\nreadyz check passed";
+    assert.equal(await said(undefined, true, true), passed);
+    for (const verbose of [false, true]) {
+      assert.equal(await said("stopped", verbose, false), "503 readyz check failed");
+      const failed = "503 [+]ping ok\n[-]informer/pods failed: stopped\nreadyz check failed";
+      assert.equal(await said("stopped", verbose, true), failed);
+    }
+  });
 });

@@ -6,6 +6,11 @@ import { allowNamespaces, type ReadApiOptions } from "@listwatch/cache/hono";
 import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { WorkQueue } from "@listwatch/cache/workqueue";
+import { ReadMetrics } from "../../../src/hono/health/health.ts";
+import type { Asked } from "../../../src/hono/request/gate.ts";
+import type { Readers } from "../../../src/hono/request/readers.ts";
+import type { ListBodies } from "../../../src/hono/send/kept_bodies.ts";
+import { describedResource } from "../../../src/protocol/builtin_resources.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { type ParsedFamily, parsePrometheusText } from "../prometheus_text.ts";
 import { readApi } from "../read_api.ts";
@@ -265,5 +270,72 @@ describe("readApi({ metrics })", () => {
     const labels = { verb: "watch", resource: "pods", code: "429" };
     assert.equal(valueOf(await page(), "read_api_requests_total", labels), 1);
     await watch.body?.cancel();
+  });
+});
+
+describe("ReadMetrics", () => {
+  const resource = describedResource("v1/pods", "test");
+
+  function recorded() {
+    const lines: string[] = [];
+    const record = (name: string, value: number, labels?: object) =>
+      void lines.push(`${name} ${value} ${JSON.stringify(labels)}`);
+    const metrics = {
+      count: record,
+      gauge: record,
+      observe: record,
+      contentType: "text/x",
+      text: () => "all",
+    };
+    const clock = new FakeClock();
+    return { metrics: new ReadMetrics(metrics, clock), clock, lines: () => lines.splice(0) };
+  }
+
+  it("counts each request and how long it took, by the names of served resources only", async () => {
+    const { metrics, clock, lines } = recorded();
+    await clock.advance(1_000);
+    const end = metrics.begin();
+    await clock.advance(1_500);
+    const asked = { scope: "all", verb: "list", group: "", version: "v1", resource: "pods" } as const;
+    for (const [of, name] of [[asked, "pods"], [{ ...asked, resource: "secrets" }, ""]] as const) {
+      end(of as unknown as Asked, [resource], 200);
+      assert.deepEqual(lines(), [
+        `read_api_request_duration_seconds 1.5 {"verb":"list","resource":"${name}"}`,
+        `read_api_requests_total 1 {"verb":"list","resource":"${name}","code":"200"}`,
+      ]);
+    }
+  });
+
+  it("has a page of what there is: readers, bytes, bodies, and the state of each resource", async () => {
+    const { metrics, lines } = recorded();
+    const state = (lag: number | undefined, synced: boolean) => {
+      const informer = FakeInformer.with([], 10);
+      Object.assign(informer, { lag, synced });
+      return {
+        served: [{ resource, informer, watchers: { size: 3 } }],
+        readers: { count: 1, heldBytes: 64 } as Readers,
+        bodies: { kept: { size: 2 }, bytes: 9 } as unknown as ListBodies,
+      };
+    };
+    const all = [
+      "read_api_readers 1 {}",
+      "read_api_buffered_bytes 64 {}",
+      "read_api_list_bodies 2 {}",
+      "read_api_list_body_bytes 9 {}",
+      'read_api_watches 3 {"resource":"pods"}',
+    ];
+    const response = await metrics.page(state(2_500, true));
+    assert.deepEqual(lines(), [
+      ...all,
+      'read_api_synced 1 {"resource":"pods"}',
+      'read_api_lag_seconds 2.5 {"resource":"pods"}',
+    ]);
+    assert.equal(await response.text(), "all");
+    assert.deepEqual(
+      ["Content-Type", "Cache-Control", "X-Content-Type-Options"].map((name) => response.headers.get(name)),
+      ["text/x", "no-cache, private", "nosniff"],
+    );
+    metrics.measure(state(undefined, false));
+    assert.deepEqual(lines(), [...all, 'read_api_synced 0 {"resource":"pods"}']);
   });
 });
