@@ -944,4 +944,32 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/hono/send/windows_test.ts",
   },
+  {
+    name: "watchers: watches that have ended are kept",
+    file: "src/hono/send/fan_out.ts",
+    find: "this.recipients.delete(reader);",
+    replace: "",
+    test: "tests/hono/send/fan_out_test.ts",
+  },
+  {
+    name: "watchers: a cache above has bookmarks that it did not ask for",
+    file: "src/hono/send/fan_out.ts",
+    find: "if (reader.wantsHeartbeat && reader.endsAtRelist) reader.heartbeat();",
+    replace: "if (reader.endsAtRelist) reader.heartbeat();",
+    test: "tests/hono/send/fan_out_test.ts",
+  },
+  {
+    name: "watch: each client sees how old the content is",
+    file: "src/hono/send/event_feed.ts",
+    find: "return this.#requiresEachEvent && ageMs >= 1",
+    replace: "return ageMs >= 1",
+    test: "tests/hono/send/watch_test.ts",
+  },
+  {
+    name: "watch: the end of the initial events does not say how old the content is",
+    file: "src/hono/send/event_feed.ts",
+    find: '"true", ...this.#ageAnnotation()',
+    replace: '"true"',
+    test: "tests/hono/send/watch_test.ts",
+  },
 ];

@@ -301,7 +301,11 @@ describe("Watchers", () => {
   it("call caches above at once at news of the API server, every five seconds at most", async () => {
     const { clock, informer, watchers, watch, called } = newWatchers();
     const strict = { wantsHeartbeat: true, endsAtRelist: true };
-    const all = [watch("cache", strict), watch("client", { wantsHeartbeat: true })];
+    const all = [
+      watch("cache", strict),
+      watch("client", { wantsHeartbeat: true }),
+      watch("strict client", { endsAtRelist: true }),
+    ];
     for (const one of all) watchers.attach(one);
     informer.bookmark(1_001);
     informer.bookmark(1_002);
@@ -326,7 +330,13 @@ describe("Watchers", () => {
     for (let i = 1; i <= 50; i++) informer.put(object("shop/web", 2_000 + i));
     watchers.passEnds(true);
     assert.equal(kept(), 100);
+    for (let i = 1; i <= 300; i++) informer.put(object("shop/web", 3_000 + i));
+    watchers.passEnds(true);
+    assert.equal(kept(), 300);
+    watchers.passEnds(false);
+    assert.equal(kept(), 100);
     watchers.detach(one);
+    assert.equal(watchers.recipients.size, 0);
   });
 
   it("cut off what has not sent the entries that are dropped, and at a list what needs each event", () => {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import type { Clock } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
+import { AGE_ANNOTATION, INITIAL_EVENTS_END_ANNOTATION } from "../../../src/meta/list_watch.ts";
+import { EACH_EVENT } from "../../../src/meta/request.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
@@ -424,6 +426,23 @@ describe("EventLog at a relist", () => {
     // An object may have been created and deleted meanwhile.
     informer.relist([object("shop/a", 12)], 60);
     assert.deepEqual(await unchanged.toEnd(), ["ERROR 410 Expired"]);
+  });
+
+  it("says in bookmarks how old its content is, to caches above only", async () => {
+    const { api, informer, clock } = apiOf([], 10, { bookmarkIntervalMs: 10_000 });
+    informer.lag = 7_000;
+    for (const [headers, age] of [[{}, {}], [EACH_EVENT, { [AGE_ANNOTATION]: "7000" }]] as const) {
+      const watch = new WatchReader(await api.request(WATCH_LIST, { headers }));
+      const [first] = await watch.events(1);
+      assert.deepEqual(first.object.metadata.annotations, {
+        [INITIAL_EVENTS_END_ANNOTATION]: "true",
+        ...age,
+      });
+      await clock.advance(10_000);
+      const [next] = await watch.events(1);
+      assert.deepEqual({ ...next.object.metadata.annotations }, age);
+      await watch.cancel();
+    }
   });
 
   it("ends a watch from the future: what has left its selection since is not known", async () => {
