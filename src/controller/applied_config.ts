@@ -8,6 +8,7 @@
  */
 
 import type { KubernetesObject } from "../meta/object.ts";
+import { isMetadataOnly } from "./objects.ts";
 import { getOrMake } from "../util/collections.ts";
 import { isRecord, isSameJson } from "../util/json.ts";
 
@@ -44,9 +45,11 @@ export function isApplied(
   live: KubernetesObject,
   { manager, remembered }: { readonly manager: string; readonly remembered: string | undefined },
 ): boolean {
+  const { apiVersion: _1, kind: _2, metadata, ...rest } = config;
+  // The rest of such an object is neither in the cache nor in answers: it may have changed.
+  if (isMetadataOnly(live) && Object.values(rest).some((value) => value !== undefined)) return false;
   if (remembered !== undefined) return remembered === appliedConfig(config, live);
   const fields = fieldsAppliedBy(manager, live);
-  const { apiVersion: _1, kind: _2, metadata, ...rest } = config;
   const { name: _3, namespace: _4, ...settable } = metadata ?? {};
   const applied = Object.keys(settable).length === 0 ? rest : { ...rest, metadata: settable };
   return fields !== undefined && isCovered(applied, fields, live);

@@ -14,6 +14,7 @@ import { abortable, linkedAbort, sleep } from "../util/abort.ts";
 import type { Random } from "../util/backoff.ts";
 import { type Clock, momentOf } from "../util/clock.ts";
 import { AppliedConfigs } from "./applied_config.ts";
+import { isMetadataOnly } from "./objects.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { changesSince, currentState, currentVersion, isEqualTo } from "../informer/snapshot/progress.ts";
@@ -141,8 +142,7 @@ export class CachedResource {
     const { indexer } = this.informer;
     const [key] = indexer.listKeys();
     const { apiVersion, kind, metadata } = (key !== undefined && indexer.getByKey(key)) || {};
-    // Objects with metadata only have this kind, whatever their own kind is.
-    if (!apiVersion || !kind || kind === "PartialObjectMetadata") return undefined;
+    if (!apiVersion || !kind || isMetadataOnly({ kind })) return undefined;
     return { apiVersion, kind, isNamespaced: Boolean(metadata?.namespace) };
   }
 

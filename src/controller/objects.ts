@@ -13,6 +13,7 @@ import { isRecord, isSameJson } from "../util/json.ts";
  * Mirrors controller-runtime's `SetControllerReference`.
  *
  * @throws {TypeError} The owner has no `apiVersion`, `kind`, name or uid: it was not read from a server.
+ * Or only its metadata was read (`metadataOnly`), which does not say its kind.
  *
  * @example
  * ```ts
@@ -24,6 +25,14 @@ import { isRecord, isSameJson } from "../util/json.ts";
  */
 export function ownedBy(owner: KubernetesObject): { readonly ownerReferences: readonly OwnerReference[] } {
   const { apiVersion, kind, metadata: { name, uid } = {} } = owner;
+  if (isMetadataOnly(owner)) {
+    throw new TypeError(
+      `Cannot make ${
+        JSON.stringify(name ?? "")
+      } an owner: only its metadata was read (metadataOnly), without its kind; give it with its own ` +
+        "apiVersion and kind",
+    );
+  }
   if (!apiVersion || !kind || !name || !uid) {
     throw new TypeError(
       `Cannot make ${
@@ -33,6 +42,11 @@ export function ownedBy(owner: KubernetesObject): { readonly ownerReferences: re
     );
   }
   return { ownerReferences: [{ apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true }] };
+}
+
+/** Whether only the metadata of an object was read: its kind is that, whatever its own kind is. */
+export function isMetadataOnly({ kind }: KubernetesObject): boolean {
+  return kind === "PartialObjectMetadata";
 }
 
 export function controllerOf(object: KubernetesObject): OwnerReference | undefined {

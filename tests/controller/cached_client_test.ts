@@ -39,13 +39,18 @@ interface Cache extends AsyncDisposable {
 async function startCache(
   of: typeof MAPS | typeof WIDGETS | "v1/nodes",
   objects: readonly Thing[] = [],
-  { namespace, isCaughtUp = true }: { readonly namespace?: string; readonly isCaughtUp?: boolean } = {},
+  { namespace, isCaughtUp = true, metadataOnly = false }: {
+    readonly namespace?: string;
+    readonly isCaughtUp?: boolean;
+    readonly metadataOnly?: boolean;
+  } = {},
 ): Promise<Cache> {
   const clock = new FakeClock();
   const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
   for (const object of objects) server.create(of, object);
   const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
-  const resource = new CachedResource(cluster.resource<Thing>(of, { ...(namespace && { namespace }) }), {
+  const client = cluster.resource<Thing>(of, { metadataOnly, ...(namespace && { namespace }) });
+  const resource = new CachedResource(client, {
     clock,
     random: () => 0.5,
     logger: silentLogger,
@@ -394,6 +399,18 @@ describe("ReconcileClient.apply", () => {
     const { changed, object } = await cache.after(cache.client().apply(map("m", { a: "1" })));
     assert.deepEqual([changed, object.data], [false, { a: "1" }]);
     assert.equal(cache.server.requests.filter(({ method }) => method === "PATCH").length, 2);
+  });
+
+  it("restores what it cannot see, as the cache has metadata only, and asks for no metadata twice", async () => {
+    await using cache = await startCache(MAPS, [], { metadataOnly: true });
+    await cache.client().apply(map("m", { a: "1" }));
+    cache.server.patch(MAPS, "shop/m", { data: { a: "2" } });
+    await cache.clock.advance(1_000);
+    await cache.after(cache.client().apply(map("m", { a: "1" })));
+    assert.equal(cache.server.get<Thing>(MAPS, "shop/m")?.data?.a, "1");
+    await cache.after(cache.client().apply(map("n")));
+    await cache.after(cache.client().apply(map("n")));
+    assert.equal(cache.server.requests.filter(({ method }) => method === "PATCH").length, 3);
   });
 
   it("finds the object in the namespace that the configuration names", async () => {

@@ -26,6 +26,17 @@ describe("ownedBy", () => {
     assert.throws(() => ownedBy({ metadata: { name: "p" } }), { name: "TypeError", message: text("p") });
     assert.throws(() => ownedBy({}), { name: "TypeError", message: text("") });
   });
+
+  it("refuses an object of which only the metadata was read: its kind is not known", () => {
+    const metadata = { name: "p", uid: "u-1" };
+    const owner = { apiVersion: "meta.k8s.io/v1", kind: "PartialObjectMetadata", metadata };
+    assert.throws(() => ownedBy(owner), {
+      name: "TypeError",
+      message:
+        'Cannot make "p" an owner: only its metadata was read (metadataOnly), without its kind; give it with its ' +
+        "own apiVersion and kind",
+    });
+  });
 });
 
 describe("withCondition", () => {
