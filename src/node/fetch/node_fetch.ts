@@ -52,7 +52,6 @@ function newFetch(connections: Connections): FetchFunction {
     const url = new URL(input);
     const { method = "GET" } = init;
     const signal = init.signal ?? undefined;
-    signal?.throwIfAborted();
     const headers = headersOf(init.headers);
     const body = init.body === undefined || init.body === null
       ? undefined
