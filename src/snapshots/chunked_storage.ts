@@ -115,10 +115,7 @@ export class ChunkedStorage implements SnapshotStorage {
     const identity = this.#identity;
     try {
       if (identity === undefined) throw new Error("it was not loaded before");
-      if (before === undefined && !change.replaces) {
-        throw new Error("the save before failed, or there was none: this one must have all objects");
-      }
-      const records = change.replaces || before === undefined
+      const records = change.replaces
         ? [await this.#write(change.deletes, putTexts(change))]
         : await this.#add(change, before);
       const manifest = { identity, ...versionOf(change), records };
@@ -133,7 +130,10 @@ export class ChunkedStorage implements SnapshotStorage {
     }
   }
 
-  async #add(change: SnapshotChange, before: Manifest): Promise<readonly RecordLine[]> {
+  async #add(change: SnapshotChange, before: Manifest | undefined): Promise<readonly RecordLine[]> {
+    if (before === undefined) {
+      throw new Error("the save before failed, or there was none: this one must have all objects");
+    }
     if (change.puts.length === 0 && change.deletes.length === 0) return before.records;
     const [base, ...since] = before.records;
     const sinceLength = since.reduce((sum, { length }) => sum + length, 0);

@@ -59,4 +59,25 @@ export const SNAPSHOTS_FAULTS: readonly SuiteMutation[] = [
     replace: "kv.atomic();",
     test: "tests/snapshots/deno_kv_snapshot_test.ts",
   },
+  {
+    name: "chunks: a start has the first objects of a snapshot only",
+    file: "src/snapshots/chunked_storage.ts",
+    find: "    yield batch;\n    batch = [];\n",
+    replace: "    batch = [];\n",
+    test: "tests/snapshots/chunked_storage_test.ts",
+  },
+  {
+    name: "chunks: objects come back without their heads",
+    file: "src/snapshots/chunked_storage.ts",
+    find: "batch.push({ key, head: head as ObjectHead, json })",
+    replace: "batch.push({ key, head: undefined, json })",
+    test: "tests/snapshots/chunked_storage_test.ts",
+  },
+  {
+    name: "chunks: a line of a record may be anything",
+    file: "src/snapshots/chunked_storage.ts",
+    find: '        if (!Array.isArray(value)) throw corrupt("a line of a record in it is no list");\n',
+    replace: "",
+    test: "tests/snapshots/chunked_storage_test.ts",
+  },
 ];

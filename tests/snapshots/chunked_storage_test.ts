@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { SnapshotEntry } from "@listwatch/cache/informer";
 import { ChunkedStorage, type ChunkStore, MANIFEST } from "../../src/snapshots/chunked_storage.ts";
+import { crc32 } from "../../src/snapshots/saved_values.ts";
 import { change, changed, type Content, loadContent, loadOrRefusal, PODS, put } from "./saved.ts";
 
 class Stopped extends Error {}
@@ -302,6 +304,36 @@ describe("ChunkedStorage", () => {
     await assert.rejects(() => storage.save(CHANGES[2]), /must have all objects/);
     await storage.save({ ...CHANGES[2], replaces: true });
     await storage.save(CHANGES[3]);
+  });
+
+  it("has all objects with their heads, two hundred at a time", async () => {
+    const chunks = new MemoryChunks({ chunkBytes: 10_000 });
+    const storage = new ChunkedStorage(chunks);
+    await storage.load(PODS);
+    const keys = Array.from({ length: 450 }, (_, i) => `shop/web-${i}`);
+    await storage.save(change(1, { replaces: true, puts: keys.map((key) => put(key)) }));
+    const batches = [
+      ...(await new ChunkedStorage(chunks).load(PODS))!.entries() as Iterable<SnapshotEntry[]>,
+    ];
+    assert.deepEqual(batches.map(({ length }) => length), [200, 200, 50]);
+    assert.deepEqual(batches.flat().map(({ key }) => key), keys);
+    assert.ok(batches.flat().every(({ key, head }) => `shop/${head?.metadata?.name}` === key));
+  });
+
+  it("refuses a record that is none, though it has the checksum that its manifest says", async () => {
+    for (const record of ["[]", "{}\n", '[]\n"text"\n', "[]\n[\n"]) {
+      const chunks = new MemoryChunks({ chunkBytes: 10_000 });
+      await saveAll(chunks, CHANGES.slice(0, 1));
+      const bytes = new TextEncoder().encode(record);
+      const [[name]] = chunks.chunks;
+      chunks.values.set(name, bytes);
+      const manifest = JSON.parse(new TextDecoder().decode(chunks.values.get(MANIFEST)).split("\n")[1]);
+      Object.assign(manifest.records[0], { length: bytes.length, checksum: crc32(bytes) });
+      const body = JSON.stringify(manifest);
+      const line = `listwatch snapshot 2 ${crc32(new TextEncoder().encode(body))}\n`;
+      chunks.values.set(MANIFEST, new TextEncoder().encode(line + body));
+      assert.equal(await loadOrRefusal(new ChunkedStorage(chunks)), "corrupt", record);
+    }
   });
 
   it("saves nothing before it was loaded, as it is of nothing then", async () => {
