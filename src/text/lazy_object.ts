@@ -405,8 +405,8 @@ const INSPECTED: PropertyDescriptor = {
 const SELF = Symbol();
 
 /**
- * A lazy object, in an instance of a class: what wraps plain objects leaves it as it is. It has no
- * properties: what follows every key, to freeze all that an object has, ends here.
+ * A lazy object, in an instance of a class that has a tag of its own: what wraps or copies plain objects
+ * leaves it as it is. It has no properties: what follows every key, to freeze all of an object, ends here.
  */
 class Self {
   readonly #object: object;
@@ -417,6 +417,10 @@ class Self {
 
   get object(): object {
     return this.#object;
+  }
+
+  get [Symbol.toStringTag](): string {
+    return "Self";
   }
 }
 

@@ -364,6 +364,20 @@ describe("LazyText", () => {
     assert.deepStrictEqual(deepFreeze(hold(newHolding(), TEXT).open()), POD);
   });
 
+  it("gives its values to a copy of all properties, in depth, of what says that it is a plain object", () => {
+    const copyOf = (value: unknown): unknown => {
+      if (Object.prototype.toString.call(value) !== "[object Object]") return value;
+      const copy: unknown = Object.create(Object.getPrototypeOf(value));
+      for (const key of Reflect.ownKeys(value as object)) {
+        const property = Object.getOwnPropertyDescriptor(value, key)!;
+        if (property.value !== undefined) property.value = copyOf(property.value);
+        Object.defineProperty(copy, key, property);
+      }
+      return copy;
+    };
+    assert.equal(JSON.stringify(copyOf(hold(newHolding(), TEXT).open())), TEXT);
+  });
+
   it("is shown where a copy has all of its properties, enumerable symbols too, as of MobX and Immutable", () => {
     const pod = hold(newHolding(), TEXT).open() as Loose;
     const copy = Object.fromEntries(Reflect.ownKeys(pod).map((key) => [key, pod[key as string]]));
