@@ -774,8 +774,8 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
   {
     name: "watch: what waited once counts as unread after it was read",
     file: "src/hono/send/watch_stream.ts",
-    find: "if (queuedBytes === 0) this.#unread = undefined;\n    else if",
-    replace: "if",
+    find: "if (queuedBytes === 0) this.#unread = undefined;",
+    replace: "if (queuedBytes === 0) {}",
     test: "tests/hono/send/fan_out_test.ts",
   },
   {

@@ -671,6 +671,14 @@ describe("openWindow", () => {
     await world.settled(60_000);
     assert.equal(window.getSnapshot(), last);
     assert.equal(world.urls.length, requests);
+    const paused = new World();
+    paused.answers.push(() => new Response("", { status: 503 }));
+    const other = openWindow(paused.options());
+    await paused.settled();
+    assert.equal(paused.clock.pendingTimers, 1);
+    other.close();
+    await paused.settled();
+    assert.equal(paused.clock.pendingTimers, 0);
   });
 
   it("calls a listener that another one has added from the next change on", async () => {

@@ -180,7 +180,7 @@ describe("FanOut", () => {
     grow();
     open();
     fanOut.ready({ isQueued: false, deliver: replay });
-    while (pieces < 2_000) await nextTurn();
+    for (let turn = 0; pieces < 2_000 && turn < 10_000; turn++) await nextTurn();
     await settle();
     assert.deepEqual([log.delivered, log.passes, opened, clock.pendingTimers], [1_000, 1, 1, 1]);
     await clock.advance(19);
