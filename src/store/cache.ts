@@ -115,6 +115,9 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
     const held = this.#heldIndexers(indexers);
     this.held = new ThreadSafeStore<Held<T>, I>(held);
     holding.indexersAdded(held);
+    if (holding.origin) {
+      holding.origin.onReleased = (text, object) => this.held.exchange(text, object as T);
+    }
   }
 
   get size(): number {

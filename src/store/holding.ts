@@ -2,6 +2,7 @@
 
 import { type HeldObject, type KeyFunc, metaOf, type ObjectMeta } from "../meta/object.ts";
 import type { FieldCut } from "../text/field_cut.ts";
+import type { LazyOrigin } from "../text/lazy_object.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
 import { isSameJson } from "../util/json.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
@@ -55,6 +56,8 @@ export interface Holding<T> {
   openListed(held: Held<T>): T;
   /** The object, for code of the library that only reads it: nothing is remembered. */
   peek(held: Held<T>): T;
+  /** What the lazy objects of the store share, if it has any. */
+  readonly origin?: LazyOrigin;
   /** Keeps texts from now on, as they are served: reading an object does not replace its text. */
   keepTexts(): void;
   /** The object's JSON text as it came, or cut to some fields, if it is there; otherwise `undefined`. */

@@ -58,7 +58,7 @@ export class TextHolding<T> implements Holding<T> {
   #fieldsRead: { readonly held: TextObject; readonly values: FieldTexts } | undefined;
   readonly #reader: ObjectTextReader;
   /** The origin that the lazy objects of this store share. */
-  protected readonly origin: LazyOrigin;
+  readonly origin: LazyOrigin;
   /** The index functions of the store, in its order. */
   protected readonly added: HeldIndex<T>[] = [];
   /** The results of {@linkcode Holding.heldIndex}, by index function. */
@@ -175,7 +175,8 @@ export class TextHolding<T> implements Holding<T> {
 
   /** Texts are dropped once most of them was parsed, if they are not served. */
   keepTexts(): void {
-    this.origin.keepTexts();
+    this.origin.keepsTexts = true;
+    this.origin.readWhole = false;
   }
 
   json(held: Held<T>, fields?: FieldCut): string | undefined {

@@ -155,6 +155,15 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
     if (writes.length > 0) this.#advance(writes[writes.length - 1].object);
   }
 
+  /**
+   * Has an object in place of another form of the same, if that is stored: no write, and no other values.
+   * @internal
+   */
+  exchange(form: T & { readonly key: string }, object: T): void {
+    const entry = this.#content.entries.get(form.key);
+    if (entry?.object === form) entry.object = object;
+  }
+
   /** Does nothing, as in client-go. */
   resync(): void {}
 

@@ -94,14 +94,14 @@ export class LazyOrigin {
   readonly membersOf: (text: string) => Members | null;
   /** The JSON text of an encoded one; absent where texts are JSON. */
   readonly decode: ((text: string) => string) | undefined;
+  /** Receives each object whose text was dropped. */
+  onReleased: ((text: LazyText, object: object) => void) | undefined;
   /** Objects that were read aside last: a ring. */
   readonly #aside: LazyText[] = [];
   #asideNext = 0;
   /** Rises while users read most of what they receive, falls while they do not. */
   #appetite = 0;
   #opened = 0;
-  /** The last object that was opened to find out how much of it is read. */
-  #probe: LazyText | undefined;
   #scratch: LazyOrigin | undefined;
 
   constructor(
@@ -120,15 +120,9 @@ export class LazyOrigin {
     return this.#scratch ??= new LazyOrigin(this, true);
   }
 
-  /** Texts stay from now on. */
-  keepTexts(): void {
-    this.keepsTexts = true;
-    this.readWhole = false;
-  }
-
-  /** Users have read most of some object, or little of another. */
+  /** Users have read most of some object, or have received one of which they have read nothing. */
   changeAppetite(by: number): void {
-    this.#appetite = Math.min(this.#appetite + by, 2 * GREEDY);
+    this.#appetite = Math.max(0, Math.min(this.#appetite + by, GREEDY + 2));
     this.readWhole = this.#appetite >= GREEDY && !this.keepsTexts;
   }
 
@@ -136,17 +130,8 @@ export class LazyOrigin {
    * Whether an object that is opened now is to be parsed at once: members one by one cost twice as much where
    * all of them are read. One of some objects is opened lazily, to find out whether that is still so.
    */
-  isReadWhole(text: LazyText): boolean {
-    if (this.#appetite < GREEDY) return false;
-    if (++this.#opened % PROBE_EVERY !== 0) return true;
-    if (this.#probe?.isMostlyRead === false) this.changeAppetite(-GREEDY / 2);
-    this.#probe = text;
-    return false;
-  }
-
-  /** A user has received a lazy object. */
-  handedOut(): void {
-    if (this.#appetite > 0 && this.#appetite < GREEDY) this.#appetite--;
+  isReadWhole(): boolean {
+    return this.#appetite >= GREEDY && ++this.#opened % PROBE_EVERY !== 0;
   }
 
   /** An object was read aside: its parsed values are kept a short while. */
@@ -161,7 +146,7 @@ export class LazyOrigin {
 /** The appetite from which objects are parsed whole: more than half of that many in a row was read. */
 const GREEDY = 32;
 /** One in so many opened objects is read lazily nevertheless. */
-const PROBE_EVERY = 8;
+const PROBE_EVERY = 32;
 /** How many objects that were read aside are kept. */
 const ASIDE = 128;
 
@@ -183,8 +168,6 @@ export class LazyText extends TextObject {
     super(key, live, text, members && members.shape);
     this.#origin = origin;
     this.#places = members?.places ?? "";
-    this.#object = undefined;
-    this.#values = undefined;
   }
 
   /** Moves the object to another store. */
@@ -216,17 +199,16 @@ export class LazyText extends TextObject {
   }
 
   /** Whether more than half of the object was read by users. */
-  get isMostlyRead(): boolean {
-    return this.#parsed === RELEASED || this.#parsed * 2 > this.text.length;
+  get #isMostlyRead(): boolean {
+    return this.#parsed * 2 > this.text.length;
   }
 
   /** The object, for a user: the same one at each call. */
   open(): object {
-    if (this.#parsed === RELEASED) return this.#object!;
     const object = this.#objectOf();
-    if (this.shape && (this.#marks & IS_HANDED_OUT) === 0) this.#origin.handedOut();
-    this.#marks |= IS_HANDED_OUT;
     if (this.shape === null) this.#keep(this.text.length);
+    else if ((this.#marks & IS_HANDED_OUT) === 0) this.#origin.changeAppetite(-1);
+    this.#marks |= IS_HANDED_OUT;
     return object;
   }
 
@@ -266,20 +248,16 @@ export class LazyText extends TextObject {
     if (this.#object !== undefined) return this.#object;
     const origin = this.#origin;
     if (this.shape === undefined) this.#walk();
-    // Index functions may still have the lazy object that was dropped: its text stays one.
-    if (this.shape && ((this.#marks & IS_LAZY) !== 0 || !origin.isReadWhole(this))) {
-      this.#marks |= IS_LAZY;
-      return this.#object = this.#newObject("object");
-    }
-    const object: object = JSON.parse(this.json!);
-    this.#object = origin.freeze === undefined ? object : origin.freeze(object);
+    if (this.shape && !origin.isReadWhole()) return this.#object = this.#newObject("object");
+    const object: object = this.#object = JSON.parse(this.json!);
+    origin.freeze?.(object);
     if (this.shape) {
       // A user is about to read most of it: it is kept, even if an index function reads it first.
       this.shape = null;
       this.#marks |= IS_HANDED_OUT;
       this.#keep(this.text.length);
     }
-    return this.#object;
+    return object;
   }
 
   #walk(): void {
@@ -296,7 +274,7 @@ export class LazyText extends TextObject {
       if (name === "name" && keysHaveNames && level === "metadata") {
         object["name"] = this.nameInKey;
       } else if (place >= 0 || (name === "metadata" && isAside)) {
-        Object.defineProperty(object, name, accessorOf(level, name));
+        Object.defineProperty(object, name, accessors[level][name] ??= newAccessor(name, level));
       } // Users mostly read some of it; to replace an accessor costs as much as what is in it.
       else if (name === "metadata") object[name] = this.#newObject("metadata");
       else object[name] = this[name as keyof LiveMetadata];
@@ -304,18 +282,19 @@ export class LazyText extends TextObject {
     Object.defineProperty(object, INSPECT, INSPECTED);
     Object.defineProperty(object, SELF, { value: new Self(object) });
     new Stamped(object, this);
-    return this.#origin.freeze === undefined ? object : Object.freeze(object);
+    if (this.#origin.freeze) Object.freeze(object);
+    return object;
   }
 
   /** The value of a member of `owner`, which is the object or its metadata. */
   member(owner: object, name: string, level: Level): unknown {
     const isMetadata = level === "object" && name === "metadata";
     // An encoded text has no places before it is decoded; the metadata's live part needs none.
-    if (this.#places === "" && !isMetadata && this.#parsed !== RELEASED) this.#walk();
-    const at = this.shape!.placeOf(level, name);
-    let value = this.#values === undefined ? UNREAD : this.#values[at];
+    if (this.#places === "" && !isMetadata) this.#walk();
+    const at = this.shape ? this.shape.placeOf(level, name) : 0;
+    let value = this.shape && this.#values ? this.#values[at] : UNREAD;
     if (value === UNREAD) {
-      if (this.#parsed === RELEASED) { // a reader aside has kept what it should not have
+      if (!this.shape || this.#parsed === RELEASED) { // a reader aside has kept what it should not have
         const object = this.#object as Record<string, Record<string, unknown>>;
         return level === "metadata" ? object["metadata"]?.[name] : object[name];
       }
@@ -339,10 +318,10 @@ export class LazyText extends TextObject {
   }
 
   #parse(place: number): unknown {
-    const { freeze } = this.#origin;
     const start = placeAt(this.#places, 2 * place);
     const value = JSON.parse(this.text.slice(start, placeAt(this.#places, 2 * place + 1)));
-    return freeze === undefined ? value : freeze(value);
+    this.#origin.freeze?.(value);
+    return value;
   }
 
   #setValue(at: number, value: unknown): void {
@@ -364,23 +343,22 @@ export class LazyText extends TextObject {
 
   /** Counts text that was parsed for a user. */
   #keep(length: number): void {
-    if (this.isMostlyRead) return;
+    if (this.#isMostlyRead) return;
     this.#parsed += length;
-    if (!this.isMostlyRead) return;
+    if (!this.#isMostlyRead) return;
     if (this.shape) this.#origin.changeAppetite(2);
     if (this.#origin.keepsTexts) return;
     if (!this.shape || this.#readAll(this.shape)) {
       this.#parsed = RELEASED;
       this.text = "";
-      this.#places = "";
-      if ((this.#marks & HAS_FIXED_VALUES) === 0) this.#values = undefined;
+      this.#origin.onReleased?.(this, this.#object!);
     }
   }
 
   /** Reads what was not read yet; `false` if a user has put other metadata into the object. */
   #readAll({ object: members, metadata: metadataMembers }: ObjectShape): boolean {
     // Parsing the rest must not begin it again.
-    this.#parsed = -Infinity;
+    this.#parsed = -RELEASED;
     const object = this.#object as Record<string, unknown>;
     const metadata = object["metadata"];
     if (!isRecord(metadata) || Stamped.textOf(metadata) !== this) return false;
@@ -429,14 +407,13 @@ const UNREAD = Symbol();
 /** Whether what is read now is read aside. */
 let isAside = false;
 
-/** Marks: a user has the object; it waits to be dropped; its properties are fixed; it is or was lazy. */
+/** Marks: a user has the object; it waits to be dropped; its properties are fixed. */
 const IS_HANDED_OUT = 1;
 const IS_ASIDE = 2;
 const HAS_FIXED_VALUES = 4;
-const IS_LAZY = 8;
-/** Values of `#parsed` for a text that was dropped, or not decoded yet. */
-const RELEASED = -1;
-const ENCODED = -2;
+/** Values of `#parsed` for a text that was dropped (more than any text has), or not decoded yet. */
+const RELEASED = 1e9;
+const ENCODED = -1;
 
 /** Returns the object that it is called with, so that a class can add a private field to that. */
 class Returning {
@@ -464,16 +441,10 @@ class Stamped extends Returning {
  * The accessors by name: one for the objects of all shapes, as V8 makes an object a dictionary that gets
  * another accessor than the first object with the same members before it.
  */
-const accessors: Readonly<Record<Level, Map<string, PropertyDescriptor>>> = {
-  object: new Map(),
-  metadata: new Map(),
+const accessors: Readonly<Record<Level, Record<string, PropertyDescriptor>>> = {
+  object: Object.create(null),
+  metadata: Object.create(null),
 };
-
-function accessorOf(level: Level, name: string): PropertyDescriptor {
-  let accessor = accessors[level].get(name);
-  if (accessor === undefined) accessors[level].set(name, accessor = newAccessor(name, level));
-  return accessor;
-}
 
 /** The lazy object that has the accessor: itself, what it inherits from, what it is a Proxy or a copy of. */
 function ownerOf(object: object, name: string): object {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type KeyFunc, type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
 import type { Held } from "../../src/store/holding.ts";
+import { newCache } from "../../src/store/cache.ts";
 import { TextHolding } from "../../src/store/text_holding.ts";
 import { FieldCut } from "../../src/text/field_cut.ts";
 
@@ -103,5 +104,52 @@ describe("TextHolding.json", () => {
     const cut = new FieldCut([["n"]]);
     assert.deepEqual([holding.cut(held(text), cut), holding.cut(object, cut)], [{ n: 1 }, undefined]);
     assert.deepEqual([holding.json(held(text), cut), holding.json(object, cut)], ['{"n":1}', undefined]);
+  });
+});
+
+describe("newCache, of texts", () => {
+  const NOTE = "long ".repeat(50);
+
+  /** A store with an object of text, and what of it is held. */
+  function stored() {
+    const byNote = (object: KubernetesObject) => [object.metadata?.annotations?.note ?? ""];
+    const store = newCache<KubernetesObject, "note">(metaNamespaceKey, { note: byNote }, {});
+    const hold = (note: string) => {
+      const metadata = { name: "a", resourceVersion: "1", annotations: { note } };
+      const text = JSON.stringify({ metadata });
+      return store.holding.holdText!.hold(text, JSON.parse(text)) as Held<KubernetesObject>;
+    };
+    const held = hold(NOTE);
+    store.held.add("a", held);
+    return { store, held, hold };
+  }
+
+  it("has the object itself once most of it was read, under the same values", () => {
+    const { store, held } = stored();
+    const object = store.getByKey("a")!;
+    assert.equal(store.held.get("a"), held);
+    assert.deepEqual({ ...object.metadata }, {
+      name: "a",
+      resourceVersion: "1",
+      annotations: { note: NOTE },
+    });
+    assert.equal(store.held.get("a"), object);
+    assert.equal(store.getByKey("a"), object);
+    assert.deepEqual(store.byIndex("note", NOTE), [object]);
+    assert.equal(store.lastStoreSyncResourceVersion(), "1");
+    store.delete(object);
+    assert.deepEqual([store.size, store.byIndex("note", NOTE)], [0, []]);
+  });
+
+  it("has the text still where that is served, and another state that came meanwhile", () => {
+    const { store, held, hold } = stored();
+    const other = hold(`another ${NOTE}`);
+    store.held.update("a", other);
+    assert.equal(JSON.stringify(store.holding.open(held)).includes("another"), false);
+    assert.equal(store.holding.json(held), undefined);
+    assert.equal(store.held.get("a"), other);
+    store.holding.keepTexts();
+    assert.equal(JSON.stringify(store.getByKey("a")), store.holding.json(other));
+    assert.equal(store.held.get("a"), other);
   });
 });

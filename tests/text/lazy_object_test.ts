@@ -192,6 +192,26 @@ describe("LazyText", () => {
     assert.deepEqual(parsedBy(() => holding.open(hold(holding, TEXT) as never)), []);
   });
 
+  it("is parsed at once also where an index function has read it, and may have kept what it received", () => {
+    const holding = newHolding();
+    const all = Array.from({ length: 3 }, () => {
+      const held = hold(holding, TEXT);
+      const index = (pod: object) => [pod, (pod as typeof POD).spec];
+      return { held, kept: held.read(index)[0] as typeof POD };
+    });
+    for (let i = 0; i < 200; i++) hold(holding, TEXT).read((pod) => (pod as typeof POD).spec);
+    for (let i = 0; i < 100; i++) JSON.stringify(holding.open(hold(holding, TEXT) as never));
+    const parsed = parsedBy(() => {
+      for (const { held, kept } of all) {
+        const pod = holding.open(held as never) as typeof POD;
+        assert.equal(kept.spec, pod.spec);
+        assert.equal(kept.metadata.annotations, pod.metadata.annotations);
+        assert.deepStrictEqual(kept, POD);
+      }
+    });
+    assert.ok(parsed.filter((text) => text === TEXT).length >= 2, "one of them is read lazily");
+  });
+
   it("comes as text again once texts are served, though users have read most of what they received", () => {
     const holding = newHolding();
     const events = holding.holdText.reader.events();
@@ -200,6 +220,8 @@ describe("LazyText", () => {
     for (let i = 0; i < 100; i++) JSON.stringify(holding.open(hold(holding, TEXT) as never));
     assert.ok(come().includes("string"), "none is left to the parser");
     holding.keepTexts();
+    assert.deepEqual(new Set(come()), new Set(["object"]));
+    for (let i = 0; i < 100; i++) JSON.stringify(holding.open(hold(holding, TEXT) as never));
     assert.deepEqual(new Set(come()), new Set(["object"]));
   });
 
