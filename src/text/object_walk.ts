@@ -95,9 +95,6 @@ export class ObjectWalk {
     { length: NAMES },
     () => new KnownShapes(MAX_SHAPE),
   );
-  #annotationsStart = 0;
-  /** How many creation and deletion timestamps were seen. */
-  #times = 0;
   #maxDepth = MAX_DEPTH;
 
   /**
@@ -273,8 +270,6 @@ export class ObjectWalk {
       this.uidStart =
       this.versionStart =
       this.labelsStart =
-      this.#annotationsStart =
-      this.#times =
         0;
   }
 
@@ -290,64 +285,63 @@ export class ObjectWalk {
     switch (length) {
       case 3:
         if (!isAt(bytes, key, UID)) break;
-        end = this.#plain(bytes, value, this.uidStart);
+        end = this.#plain(bytes, value);
         this.uidStart = value;
         this.uidEnd = end;
         break;
       case 4:
         if (!isAt(bytes, key, NAME)) break;
-        end = this.#plain(bytes, value, this.nameStart);
+        end = this.#plain(bytes, value);
         this.nameStart = value;
         this.nameEnd = end;
         break;
       case 6:
         if (!isAt(bytes, key, LABELS)) break;
-        end = this.#strings(bytes, value, this.labelsStart, child);
+        end = this.#strings(bytes, value, child);
         this.labelsStart = value;
         this.labelsEnd = end;
         return end < 0 ? this.#value(bytes, value, child) : end;
       case 9:
         if (!isAt(bytes, key, NAMESPACE)) break;
-        end = this.#plain(bytes, value, this.namespaceStart);
+        end = this.#plain(bytes, value);
         this.namespaceStart = value;
         this.namespaceEnd = end;
         break;
       case 11:
         if (!isAt(bytes, key, ANNOTATIONS)) break;
-        end = this.#strings(bytes, value, this.#annotationsStart, child);
-        this.#annotationsStart = value;
+        end = this.#strings(bytes, value, child);
         return end < 0 ? this.#value(bytes, value, child) : end;
       case 13:
         if (child !== undefined || !isAt(bytes, key, MANAGED_FIELDS)) break;
         return this.#shapes.afterValue(bytes, value, MAX_DEPTH);
       case 15:
         if (!isAt(bytes, key, RESOURCE_VERSION)) break;
-        end = this.#plain(bytes, value, this.versionStart);
+        end = this.#plain(bytes, value);
         this.versionStart = value;
         this.versionEnd = end;
         break;
       case 17: {
-        const time = isAt(bytes, key, CREATION_TIMESTAMP) ? 1 : isAt(bytes, key, DELETION_TIMESTAMP) ? 2 : 0;
         const isTime = bytes[value] === QUOTE || bytes[value] === 0x6e; // null
-        if (time > 0 && (!isTime || (this.#times & time) !== 0)) this.isUsual = false;
-        this.#times |= time;
+        if (!isTime && (isAt(bytes, key, CREATION_TIMESTAMP) || isAt(bytes, key, DELETION_TIMESTAMP))) {
+          this.isUsual = false;
+        }
       }
     }
     return end < 0 || child !== undefined ? this.#value(bytes, value, child) : end;
   }
 
-  /** The end of a string without escapes that its object has once. */
-  #plain(bytes: Uint8Array, value: number, before: number): number {
-    const end = bytes[value] === QUOTE && before === 0 ? afterPlainString(bytes, value + 1) : -1;
+  /** The end of a string without escapes; of several under one key, the last one counts. */
+  #plain(bytes: Uint8Array, value: number): number {
+    const end = bytes[value] === QUOTE ? afterPlainString(bytes, value + 1) : -1;
     if (end < 0) this.isUsual = false;
     return end;
   }
 
-  /** The end of an object of strings that its object has once. */
-  #strings(bytes: Uint8Array, value: number, before: number, child: FieldNode | undefined): number {
-    const isOnce = before === 0 && bytes[value] === OPEN_BRACE;
-    if (isOnce && child !== undefined) return this.#members(bytes, value, child, "strings");
-    const end = isOnce ? afterStrings(bytes, value) : -1;
+  /** The end of an object of strings; of several under one key, the last one counts. */
+  #strings(bytes: Uint8Array, value: number, child: FieldNode | undefined): number {
+    const isObject = bytes[value] === OPEN_BRACE;
+    if (isObject && child !== undefined) return this.#members(bytes, value, child, "strings");
+    const end = isObject ? afterStrings(bytes, value) : -1;
     if (end < 0) this.isUsual = false;
     return end;
   }

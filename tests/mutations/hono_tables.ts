@@ -221,4 +221,18 @@ export const HONO_TABLES_FAULTS: readonly SuiteMutation[] = [
     replace: 'type === "PodScheduled"',
     test: "tests/hono/tables/tables_test.ts",
   },
+  {
+    name: "tables: a column of all fields is whole though one of them is cut",
+    file: "src/hono/tables/cut_columns.ts",
+    find: "if (node.cutsOthers || node.nodes.some(({ isCut }) => isCut)) onRead();",
+    replace: "if (node.cutsOthers) onRead();",
+    test: "tests/hono/tables/cut_columns_test.ts",
+  },
+  {
+    name: "tables: a column of all fields is whole though only some are kept",
+    file: "src/hono/tables/cut_columns.ts",
+    find: "if (node.cutsOthers || node.nodes.some(({ isCut }) => isCut)) onRead();",
+    replace: "if (node.nodes.some(({ isCut }) => isCut)) onRead();",
+    test: "tests/hono/tables/cut_columns_test.ts",
+  },
 ];

@@ -488,4 +488,32 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
     replace: "${`: ${why}`}",
     test: "tests/screens/window_store_test.ts",
   },
+  {
+    name: "orders: a text makes each sum no number",
+    file: "src/hono/screens/order_spec.ts",
+    find: 'if (typed === undefined || typed.type === "text") return;',
+    replace: "if (typed === undefined) return;",
+    test: "tests/hono/screens/order_spec_test.ts",
+  },
+  {
+    name: "orders: a sum is its first number",
+    file: "src/hono/screens/order_spec.ts",
+    find: 'else if (type === "sum") result += number;',
+    replace: "",
+    test: "tests/hono/screens/order_spec_test.ts",
+  },
+  {
+    name: "orders: a token whose place is no number is read",
+    file: "src/hono/screens/orders.ts",
+    find: "token.list !== request.identity() || !/^[0-9]{1,9}$/.test(token.start)",
+    replace: "token.list !== request.identity()",
+    test: "tests/hono/screens/sorted_page_test.ts",
+  },
+  {
+    name: "orders: an exact version has no offset",
+    file: "src/hono/screens/orders.ts",
+    find: "stateTooOld(resourceVersion) : { state, offset: screen.offset ?? 0 };",
+    replace: "stateTooOld(resourceVersion) : { state, offset: 0 };",
+    test: "tests/hono/screens/sorted_page_test.ts",
+  },
 ];

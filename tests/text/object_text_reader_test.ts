@@ -16,6 +16,7 @@ const PATHS = [
   "spec[].uid",
   "metadata.name",
   'metadata.labels["métadata"]',
+  'metadata.annotations["métadata"]',
   "metadata.items[]",
   "items[].spec",
   "kind",
@@ -121,6 +122,24 @@ describe("ObjectTextReader.read", () => {
       for (const character of CHARACTERS) {
         assertSame(textOf(value.slice(0, at) + character + value.slice(at)), `${character} before ${at}`);
         assertSame(textOf(value.slice(0, at) + character + value.slice(at + 1)), `${character} at ${at}`);
+      }
+    }
+  });
+
+  it("knows metadata that are not as usual: of other types, or with a key twice, in any order", () => {
+    const keys = [
+      ...["uid", "name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp"],
+      ...["labels", "annotations", "managedFields"],
+      // as long as those
+      ...["uix", "namx", "labelx", "namespacx", "annotationx", "managedFieldx", "resourceVersiox"],
+      "creationTimestamx",
+    ];
+    const objects = ['{"a":"b"}', '{"a":5}', "{}", '{"métadata":"x"}'];
+    const values = ['"b"', '"\\u0062"', "5", "null", ...objects, '[{"f":"g"}]'];
+    const members = keys.flatMap((key) => values.map((value) => `"${key}":${value}`));
+    for (const first of members) {
+      for (const second of members) {
+        assertSame(`{"kind":"Pod","metadata":{"name":"a",${first},${second}},"n":1}`, "two members");
       }
     }
   });

@@ -78,16 +78,12 @@ function columnPart(name: string, isDescending: boolean, printer: Printer, nowMs
   };
 }
 
-// "5 (3m ago)", of restarts.
-const COUNT = /^([0-9]+) \(/;
 const NO_VALUES: ReadonlySet<unknown> = new Set(["<none>", "<unknown>", "<invalid>"]);
 
-/** The value of a cell: a duration in seconds, what it begins with as a number, or itself. */
+/** The value of a cell: a duration in seconds, or itself. */
 function cellValue(cell: unknown): unknown {
   // Ages are those at one time, and change with it; their order does not.
   if (cell instanceof Duration) return cell.seconds;
-  const count = typeof cell === "string" ? COUNT.exec(cell) : null;
-  if (count !== null) return Number(count[1]);
   return NO_VALUES.has(cell) ? undefined : cell;
 }
 

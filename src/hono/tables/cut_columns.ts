@@ -86,7 +86,6 @@ function probe(node: FieldNode, onRead: () => void): object {
   };
   return new Proxy({}, {
     get: (_, name) => valueOf(name),
-    has: (_, name) => valueOf(name) !== undefined,
     ownKeys: () => {
       if (node.cutsOthers || node.nodes.some(({ isCut }) => isCut)) onRead();
       return [];

@@ -127,6 +127,8 @@ describe("orderSpecOf", () => {
     assert.ok(max(late, early) > max(early) && min(late, early) < min(late), "times");
     assert.ok(max(1, 2e301) > max(1) && min(-2e301, 1) < min(1), "numbers that no sum has");
     assert.equal(sum(2e301, 1), sum(1));
+    assert.equal(sum(1, "text", 2, "100m"), sum(3.1));
+    assert.deepEqual([min(3, "a", 2), max(3, "a", 2)], [sum(2), sum(3)], "texts have no part in it");
     assert.ok(sum() > sum(0), "a sum of nothing is last");
   });
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { decodeContinue, encodeContinue } from "../../../src/protocol/continue_token.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { propertyOptions } from "../../property.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
@@ -228,6 +229,12 @@ describe("readApi, lists with sortBy", () => {
       const status = await get(api, `${path}&continue=${metadata.continue}`, { status: 400 });
       assert.match(status.message, /^invalid continue token: it is of another list/);
     }
+    const own = decodeContinue(metadata.continue);
+    assert.ok("start" in own);
+    for (const start of ["", "-1", "1.5", "a/1", "1000000000"]) {
+      const token = encodeContinue({ ...own, start });
+      await get(api, `${PODS}?sortBy=metadata.name&limit=1&continue=${token}`, { status: 400 });
+    }
     const plain = await get(api, `${PODS}?limit=1`);
     await get(api, `${PODS}?sortBy=metadata.name&limit=1&continue=${plain.metadata.continue}`, {
       status: 400,
@@ -261,6 +268,8 @@ describe("readApi, lists with sortBy", () => {
     informer.put(pod("a/0", 1_001, { order: 0 }));
     const path = `${PODS}?sortBy=status.order&limit=2&resourceVersionMatch=Exact&resourceVersion=1000`;
     assert.deepEqual(names(await get(api, path)), ["a/1", "a/2"]);
+    assert.deepEqual(names(await get(api, `${path}&offset=1`)), ["a/2"]);
+    await get(api, path.replace("=1000", "=900"), { status: 410 });
   });
 
   it("are pages of one state, whatever changes meanwhile", async () => {

@@ -185,11 +185,15 @@ describe("heldPrinter", () => {
         { name: "Size", type: "integer", jsonPath: ".spec.size" },
         { name: "Ready", type: "string", jsonPath: ".status.conditions[0].status" },
         { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
+        { name: "Any", type: "string", jsonPath: ".data.*" },
       ],
     };
+    assert.equal(cut(widgets, { drop: ["data.one"] }), "Any");
+    assert.equal(cut(widgets, { keep: ["spec", "data.one"] }), "Ready,Any");
+    assert.equal(cut(widgets, { drop: ["other"] }), "");
     assert.equal(cut(widgets, { drop: ["status"] }), "Ready");
     assert.equal(cut(widgets, { drop: ["status.conditions[].status"] }), "Ready");
-    assert.equal(cut(widgets, { keep: ["status"] }), "Size");
+    assert.equal(cut(widgets, { keep: ["status", "data"] }), "Size");
     assert.equal(cut(widgets, { drop: ["spec.other"] }), "");
     const { columns, cells } = heldPrinter(printerOf(widgets), [new Projection({ drop: ["spec.size"] })]);
     assert.equal(columns[1].type, "string");
