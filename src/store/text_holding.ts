@@ -175,8 +175,7 @@ export class TextHolding<T> implements Holding<T> {
 
   /** Texts are dropped once most of them was parsed, if they are not served. */
   keepTexts(): void {
-    this.origin.keepsTexts = true;
-    this.origin.readWhole = false;
+    this.origin.keepTexts();
   }
 
   json(held: Held<T>, fields?: FieldCut): string | undefined {

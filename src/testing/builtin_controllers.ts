@@ -109,7 +109,6 @@ const CLEANUP = "customresourcecleanup.apiextensions.k8s.io";
 export class CustomDefinitions {
   readonly #state: ClusterState;
   readonly #resources: ResourceTable;
-
   readonly #deleteObject: DeleteObject;
 
   constructor(state: ClusterState, resources: ResourceTable, deleteObject: DeleteObject) {

@@ -120,6 +120,12 @@ export class LazyOrigin {
     return this.#scratch ??= new LazyOrigin(this, true);
   }
 
+  /** Texts stay from now on. */
+  keepTexts(): void {
+    this.keepsTexts = true;
+    this.readWhole = false;
+  }
+
   /** Users have read most of some object, or have received one of which they have read nothing. */
   changeAppetite(by: number): void {
     this.#appetite = Math.max(0, Math.min(this.#appetite + by, GREEDY + 2));

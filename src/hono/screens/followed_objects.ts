@@ -93,8 +93,6 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
     this.#wholeCut = fields && this.#decisive.length > 0 ? new FieldCut(cutPaths(fields)) : undefined;
   }
 
-  abstract get length(): number;
-
   /** How many bytes they take, about. */
   abstract get bytes(): number;
 

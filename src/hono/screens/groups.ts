@@ -81,11 +81,7 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T, Group
     this.#options = options;
   }
 
-  get length(): number {
-    return this.#shares.size;
-  }
-
-  override get bytes(): number {
+  get bytes(): number {
     const ofSums = SUM_BYTES * this.#options.sum.length;
     const ofTallies = this.#tallies.size * (TALLY_BYTES + 4 * ofSums) + VALUES_TIMES * this.#placeLengths;
     return this.#shares.size * (SHARE_BYTES + ofSums) + ofTallies;
