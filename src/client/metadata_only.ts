@@ -30,8 +30,9 @@ export function metadataOf(object: KubernetesObject): KubernetesObject {
   return { kind: KIND, apiVersion: API_VERSION, metadata: object.metadata ?? {} };
 }
 
-export function metadataText(text: string, { kind }: KubernetesObject): string {
-  return kind === KIND ? text : JSON.stringify(metadataOf(JSON.parse(text)));
+/** Whether a server has sent an object's metadata only. */
+export function isMetadata({ kind }: KubernetesObject): boolean {
+  return kind === KIND;
 }
 
 /** As {@linkcode metadataOf}, for the object of a watch event. */

@@ -33,7 +33,7 @@ import type {
   ResourceOptions,
   TypedResourceOptions,
 } from "./resource_client.ts";
-import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
+import { acceptMetadata, isMetadata, metadataOf, metadataOfEvent } from "./metadata_only.ts";
 import { loadSchemas } from "./schemas.ts";
 import { unknownResourceHint } from "./discovery.ts";
 import { wholeSteps } from "./whole_steps.ts";
@@ -281,7 +281,11 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     return {
       reader: holdText.reader,
       hold: metadataOnly
-        ? (text, head) => holdText.hold(metadataText(text, head), metadataOf(head))
+        ? (text, head, read) => {
+          if (isMetadata(head)) return holdText.hold(text, head, read);
+          const metadata = metadataOf(JSON.parse(text));
+          return holdText.hold(JSON.stringify(metadata), metadata);
+        }
         : holdText.hold,
       ...(schema === undefined && { acceptsHead }),
     };

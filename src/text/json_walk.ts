@@ -363,25 +363,29 @@ interface Shape {
   readonly bytes: Uint8Array;
   readonly view: DataView;
   /**
-   * For each byte in a string, or of its closing quote, where the string begins behind its quote; otherwise
-   * 0.
+   * For each byte in a string, or of its closing quote, where to walk on if another string differs there: this
+   * byte, or the backslash of its escape; otherwise 0.
    */
-  readonly begins: Uint16Array;
+  readonly resumes: Uint16Array;
   /** For the same, where the string ends behind its quote. */
   readonly ends: Uint16Array;
 }
 
 function newShape(bytes: Uint8Array): Shape {
-  const begins = new Uint16Array(bytes.length);
+  const resumes = new Uint16Array(bytes.length);
   const ends = new Uint16Array(bytes.length);
   for (let i = 0; i < bytes.length; i++) {
     if (bytes[i] !== QUOTE) continue;
-    const begin = i + 1;
-    for (i = begin; bytes[i] !== QUOTE; i++) if (bytes[i] === BACKSLASH) i++;
-    begins.fill(begin, begin, i + 1);
+    const begin = ++i;
+    while (bytes[i] !== QUOTE) {
+      const at = i;
+      i = bytes[i] === BACKSLASH ? afterEscape(bytes, i + 1) : i + 1;
+      resumes.fill(at, at, i);
+    }
+    resumes[i] = i;
     ends.fill(i + 1, begin, i + 1);
   }
-  return { bytes, view: viewOf(bytes), begins, ends };
+  return { bytes, view: viewOf(bytes), resumes, ends };
 }
 
 /**
@@ -401,14 +405,18 @@ function afterLike(shape: Shape, bytes: Uint8Array, view: DataView, start: numbe
       i += 8;
       k += 8;
     }
+    if (k < end && view.getInt32(i, true) === knownView.getInt32(k, true)) {
+      i += 4;
+      k += 4;
+    }
     while (k < length && bytes[i] === known[k]) {
       i++;
       k++;
     }
     if (k === length) return i;
-    const begin = shape.begins[k];
-    if (begin === 0) return -1;
-    i = afterString(bytes, i - (k - begin));
+    const resume = shape.resumes[k];
+    if (resume === 0) return -1;
+    i = afterString(bytes, i - (k - resume));
     if (i < 0) return -1;
     k = shape.ends[k];
   }

@@ -18,7 +18,9 @@
  * @module
  */
 
-import { HeldObject } from "../meta/object.ts";
+import { HeldObject, metaOf } from "../meta/object.ts";
+import { decodeUtf8, encodeUtf8 } from "../util/bytes.ts";
+import { Recent } from "../util/collections.ts";
 import { isRecord } from "../util/json.ts";
 import type { FieldTexts } from "./field_tree.ts";
 import { type Level, type Members, type ObjectShape, placeAt, type Places } from "./object_shape.ts";
@@ -44,9 +46,10 @@ export class TextObject extends HeldObject implements LiveMetadata {
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
   readonly namespace: string | undefined;
-  readonly labels: Readonly<Record<string, string>> | undefined;
   readonly apiVersion: string | undefined;
   readonly kind: string | undefined;
+  /** The labels, if they were read. */
+  protected readLabels: LiveMetadata["labels"];
   /**
    * The live part of the object's metadata: this object itself, so that `metaOf` reads it without a call;
    * `undefined` for an object without metadata.
@@ -65,13 +68,17 @@ export class TextObject extends HeldObject implements LiveMetadata {
     this.uid = live.uid;
     this.resourceVersion = live.resourceVersion;
     this.namespace = live.namespace;
-    this.labels = live.labels;
+    this.readLabels = live.labels;
     this.apiVersion = live.apiVersion;
     this.kind = live.kind;
     this.metadata = live.resourceVersion === undefined ? undefined : this;
     this.text = text;
     this.fields = undefined;
     this.shape = shape;
+  }
+
+  get labels(): LiveMetadata["labels"] {
+    return this.readLabels;
   }
 
   /** The object's name, if the key function is `metaNamespaceKey`. */
@@ -96,6 +103,8 @@ export class LazyOrigin {
   readonly decode: ((text: string) => string) | undefined;
   /** Receives each object whose text was dropped. */
   onReleased: ((text: LazyText, object: object) => void) | undefined;
+  /** Labels that many objects have, by their text. */
+  readonly #labels = new Recent<string, LiveMetadata["labels"]>(KNOWN_LABELS);
   /** Objects that were read aside last: a ring. */
   readonly #aside: LazyText[] = [];
   #asideNext = 0;
@@ -124,6 +133,17 @@ export class LazyOrigin {
   keepTexts(): void {
     this.keepsTexts = true;
     this.readWhole = false;
+  }
+
+  /** The labels of a JSON text: those of other objects that have the same. */
+  labelsOf(text: string): LiveMetadata["labels"] {
+    let labels = this.#labels.get(text);
+    if (labels === undefined) {
+      labels = JSON.parse(text);
+      // A string of its own: a part of a text would keep all of it.
+      this.#labels.set(decodeUtf8(encodeUtf8(text)), labels);
+    }
+    return labels;
   }
 
   /** Users have read most of some object, or have received one of which they have read nothing. */
@@ -155,6 +175,8 @@ const GREEDY = 32;
 const PROBE_EVERY = 32;
 /** How many objects that were read aside are kept. */
 const ASIDE = 128;
+/** How many sets of labels are remembered at least. */
+const KNOWN_LABELS = 512;
 
 /** An object held as its JSON text, and its lazy object once it was opened. */
 export class LazyText extends TextObject {
@@ -174,6 +196,15 @@ export class LazyText extends TextObject {
     super(key, live, text, members && members.shape);
     this.#origin = origin;
     this.#places = members?.places ?? "";
+  }
+
+  /** The labels, parsed when they are first asked for; once the text was dropped, those of the object. */
+  override get labels(): LiveMetadata["labels"] {
+    if (this.readLabels !== undefined) return this.readLabels;
+    if (this.#parsed === RELEASED) return metaOf(this.#object)?.labels;
+    if (!this.shape || this.#places === "") return undefined;
+    const at = this.shape.placeOf("metadata", "labels");
+    return at < 0 ? undefined : this.readLabels = this.#origin.labelsOf(this.#textAt(at));
   }
 
   /** Moves the object to another store. */
@@ -258,6 +289,7 @@ export class LazyText extends TextObject {
     const object: object = this.#object = JSON.parse(this.json!);
     origin.freeze?.(object);
     if (this.shape) {
+      if (origin.keepsTexts) void this.labels; // their place is forgotten
       // A user is about to read most of it: it is kept, even if an index function reads it first.
       this.shape = null;
       this.#marks |= IS_HANDED_OUT;
@@ -324,10 +356,13 @@ export class LazyText extends TextObject {
   }
 
   #parse(place: number): unknown {
-    const start = placeAt(this.#places, 2 * place);
-    const value = JSON.parse(this.text.slice(start, placeAt(this.#places, 2 * place + 1)));
+    const value = JSON.parse(this.#textAt(place));
     this.#origin.freeze?.(value);
     return value;
+  }
+
+  #textAt(place: number): string {
+    return this.text.slice(placeAt(this.#places, 2 * place), placeAt(this.#places, 2 * place + 1));
   }
 
   #setValue(at: number, value: unknown): void {

@@ -12,7 +12,7 @@ import { type ObjectEventType, ObjectWalk } from "./object_walk.ts";
 
 /**
  * The head of an object that is held as text: its type, and of its metadata at least name, namespace, uid,
- * resourceVersion and labels. Objects with equal labels may share them.
+ * resourceVersion, and labels if it is not noted where they are in the text.
  */
 export interface ObjectHead {
   readonly apiVersion?: string;

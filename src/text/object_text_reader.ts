@@ -59,8 +59,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
   /** The bytes of the object that is read. */
   #bytes: Uint8Array = new Uint8Array(0);
   // Strings that many objects share; they refer to no text.
-  readonly #strings = new SharedTexts<readonly string[]>();
-  readonly #labels = new SharedTexts<unknown>();
+  readonly #strings = new SharedStrings();
   readonly #shapes = new Shapes();
   readonly #key: Uint8Array = new Uint8Array(MAX_KEY);
   // The types of objects that come one after the other are mostly the same.
@@ -104,9 +103,9 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
       apiVersion = this.#typeText(this.#lastApiVersion, apiVersionStart, apiVersionEnd);
     }
     const key = this.#hasUsualName() ? this.#keyText() : undefined;
-    const head = { kind, apiVersion, metadata: this.#metadata(key) };
-    const fields = this.#fieldTexts(from === start ? undefined : type);
     const shape = key && this.#shapes.shapeOf(bytes, this.walk.noted, from !== start);
+    const head = { kind, apiVersion, metadata: this.#metadata(key, !shape) };
+    const fields = this.#fieldTexts(from === start ? undefined : type);
     const textEnd = cutCount === 0 ? end : this.compact(bytes, end);
     const text = decodeUtf8(bytes.subarray(from, textEnd));
     if (!shape) return new ObjectText(text, head, key, fields, null);
@@ -146,8 +145,11 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     return this.walk.isUsual && this.walk.nameStart > 0;
   }
 
-  /** @param key The object's key, if its metadata is as usual. */
-  #metadata(key: string | undefined): unknown {
+  /**
+   * @param key The object's key, if its metadata is as usual.
+   * @param readsLabels Whether labels are read: their place in the text is not noted.
+   */
+  #metadata(key: string | undefined, readsLabels: boolean): unknown {
     const { walk } = this;
     if (key === undefined) {
       if (walk.metadataStart === 0) return undefined;
@@ -156,7 +158,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     }
     const namespace = walk.namespaceStart === 0
       ? undefined
-      : this.#string(walk.namespaceStart + 1, walk.namespaceEnd - 1)[0];
+      : this.#strings.at(this.#bytes, walk.namespaceStart + 1, walk.namespaceEnd - 1)[0];
     return {
       name: namespace ? key.slice(namespace.length + 1) : key,
       namespace,
@@ -164,31 +166,15 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
       resourceVersion: walk.versionStart === 0
         ? undefined
         : this.#decoded(walk.versionStart + 1, walk.versionEnd - 1),
-      labels: walk.labelsStart === 0 ? undefined : this.#labelsOf(walk.labelsStart, walk.labelsEnd),
+      labels: readsLabels && walk.labelsStart > 0
+        ? JSON.parse(this.#decoded(walk.labelsStart, walk.labelsEnd))
+        : undefined,
     };
   }
 
   /** A part of the object, as a string of its own. */
   #decoded(start: number, end: number): string {
     return decodeUtf8(this.#bytes.subarray(start, end));
-  }
-
-  /** The string at these places, in an array that objects with the same string share. */
-  #string(start: number, end: number): readonly string[] {
-    const known = this.#strings.get(this.#bytes, start, end);
-    if (known !== undefined) return known;
-    const own = [this.#decoded(start, end)];
-    this.#strings.set(own[0], end - start, own);
-    return own;
-  }
-
-  #labelsOf(start: number, end: number): unknown {
-    const known = this.#labels.get(this.#bytes, start, end);
-    if (known !== undefined) return known;
-    const own = this.#decoded(start, end);
-    const labels = JSON.parse(own);
-    this.#labels.set(own, end - start, labels);
-    return labels;
   }
 
   #typeText(last: TypeText, start: number, end: number): unknown {
@@ -249,7 +235,9 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
 
   #fieldValue(start: number, end: number): readonly string[] | undefined {
     if (this.#bytes[start] === QUOTE) {
-      if (afterPlainString(this.#bytes, start + 1) === end) return this.#string(start + 1, end - 1);
+      if (afterPlainString(this.#bytes, start + 1) === end) {
+        return this.#strings.at(this.#bytes, start + 1, end - 1);
+      }
     }
     const value = fieldText(JSON.parse(this.#decoded(start, end)));
     return value === undefined ? undefined : [value];
@@ -300,36 +288,24 @@ function withoutManagedFields({ managedFields: _, ...rest }: Record<string, unkn
 /** The longest key for which there is room beforehand. */
 const MAX_KEY = 512;
 
-/** Values that were read lately, by their bytes: a table in which a new one replaces an old one. */
-export class SharedTexts<V> {
-  #texts: (string | undefined)[] = [];
-  #values: (V | undefined)[] = [];
-  #slot = 0;
+/** Strings that were read lately, by their bytes: a table in which a new one replaces an old one. */
+class SharedStrings {
+  readonly #known: (readonly [string] | undefined)[] = new Array(SLOTS);
 
-  /** The value set for these bytes; `undefined` if there was none, or it was replaced. */
-  get(bytes: Uint8Array, start: number, end: number): V | undefined {
-    const slot = this.#slot = hashOf(bytes, start, end) % SLOTS;
-    const text = this.#texts[slot];
-    return text !== undefined && isTextAt(bytes, start, end, text) ? this.#values[slot] : undefined;
-  }
-
-  /**
-   * Sets it for the bytes that were looked up last, of which this is the text; only if each is a character,
-   * and few.
-   */
-  set(text: string, length: number, value: V): void {
-    if (text.length !== length || length > MAX_LENGTH) return;
-    if (this.#texts.length === 0) {
-      this.#texts = new Array(SLOTS);
-      this.#values = new Array(SLOTS);
-    }
-    this.#texts[this.#slot] = text;
-    this.#values[this.#slot] = value;
+  /** The string of these bytes, in an array that objects with the same string share. */
+  at(bytes: Uint8Array, start: number, end: number): readonly [string] {
+    const slot = hashOf(bytes, start, end) % SLOTS;
+    const known = this.#known[slot];
+    if (known !== undefined && isTextAt(bytes, start, end, known[0])) return known;
+    const own = [decodeUtf8(bytes.subarray(start, end))] as const;
+    // Each byte is a character, and they are few.
+    if (own[0].length === end - start && end - start <= MAX_LENGTH) this.#known[slot] = own;
+    return own;
   }
 }
 
 /** Whether the bytes are those of this text; not if it has other characters than ASCII's. */
-export function isTextAt(bytes: Uint8Array, start: number, end: number, text: string): boolean {
+function isTextAt(bytes: Uint8Array, start: number, end: number, text: string): boolean {
   if (text.length !== end - start) return false;
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) !== bytes[start + i]) return false;
   return true;
@@ -344,7 +320,7 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return (hash ^ hash >>> 15) >>> 0;
 }
 
-const SLOTS = 8192;
+const SLOTS = 1024;
 const MAX_LENGTH = 512;
 
 /** Arguments of a list or a watch that are not sent. */

@@ -27,7 +27,7 @@ import type { Level } from "./object_shape.ts";
 const MAX_DEPTH = 1000;
 
 /** In how many groups members are by their names, and up to which length their values are remembered. */
-const NAMES = 16;
+const NAMES = 32;
 const MAX_SHAPE = 4096;
 
 /** The events of a watch that have an object. */
@@ -212,7 +212,8 @@ export class ObjectWalk {
   #afterLike(bytes: Uint8Array, key: number, length: number, value: number): number {
     const isNested = bytes[value] === OPEN_BRACE || bytes[value] === OPEN_BRACKET;
     if (!isNested || this.#maxDepth !== MAX_DEPTH) return afterValue(bytes, value, this.#maxDepth);
-    return this.#shapesByName[(bytes[key] ^ length) % NAMES].afterValue(bytes, value, MAX_DEPTH);
+    const name = (bytes[key] + bytes[key + (length >> 1)] ^ length) % NAMES;
+    return this.#shapesByName[name].afterValue(bytes, value, MAX_DEPTH);
   }
 
   #afterCut(bytes: Uint8Array, value: number): number {

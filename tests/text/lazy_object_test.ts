@@ -260,6 +260,38 @@ describe("LazyText", () => {
     assert.deepEqual(one.labels, { app: "web" });
   });
 
+  it("has labels that objects with the same share, and its user does not", () => {
+    const holding = newHolding();
+    const [one, other] = [hold(holding, TEXT), hold(holding, TEXT)];
+    const opened = holding.open(one as never) as typeof POD;
+    assert.deepEqual(one.labels, { app: "web" });
+    assert.equal(one.labels, other.labels);
+    assert.notEqual(one.labels, opened.metadata.labels);
+    const { labels: _, ...metadata } = POD.metadata;
+    assert.equal(hold(holding, JSON.stringify({ ...POD, metadata })).labels, undefined);
+  });
+
+  it("has its labels once its text was dropped", () => {
+    const holding = newHolding();
+    const held = hold(holding, TEXT);
+    JSON.stringify(holding.open(held as never));
+    assert.equal(held.text, "");
+    assert.deepEqual(held.labels, { app: "web" });
+  });
+
+  it("has its labels where it is parsed as it is opened, whatever its user makes of them", () => {
+    for (const keepsTexts of [true, false]) {
+      const holding = newHolding();
+      for (let i = 0; i < 100; i++) JSON.stringify(holding.open(hold(holding, TEXT) as never));
+      if (keepsTexts) holding.keepTexts();
+      const held = hold(holding, TEXT);
+      const opened = holding.open(held as never) as typeof POD;
+      assert.deepEqual(held.labels, { app: "web" });
+      opened.metadata.labels.app = "changed";
+      assert.deepEqual(held.labels, { app: keepsTexts ? "web" : "changed" });
+    }
+  });
+
   it("is parsed lazily however much the library itself reads of others", () => {
     const holding = newHolding();
     for (let i = 0; i < 100; i++) JSON.stringify(holding.peek(hold(holding, TEXT) as never));

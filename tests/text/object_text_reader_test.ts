@@ -4,6 +4,7 @@ import { fieldIndex, metaNamespaceKey } from "@listwatch/cache";
 import type { ObjectMeta } from "../../src/meta/object.ts";
 import { TextFields } from "../../src/text/field_tree.ts";
 import { ObjectText, ObjectTextReader } from "../../src/text/object_text_reader.ts";
+import { LazyOrigin, LazyText, type LiveMetadata } from "../../src/text/lazy_object.ts";
 import { acceptsHead } from "../../src/schema/checks.ts";
 import { propertyOptions } from "../property.ts";
 import { JsonWriter } from "./json_writer.ts";
@@ -49,6 +50,22 @@ function expected(text: string): unknown {
   };
 }
 
+const origin = new LazyOrigin({
+  freeze: undefined,
+  keysHaveNames: true,
+  membersOf: () => assert.fail("its members are known"),
+  decode: undefined,
+});
+
+/** Adds the labels whose place in the text was noted: they are read there. */
+function withLabels(metadata: unknown, { text, members }: ObjectText): unknown {
+  if (!members) return metadata;
+  const live = { ...metadata as LiveMetadata, apiVersion: undefined, kind: undefined };
+  assert.equal(live.labels, undefined);
+  const { labels } = new LazyText("", { ...live, labels: undefined }, text, origin, members);
+  return { ...metadata as object, labels };
+}
+
 function outcomeOf(read: () => unknown): string {
   try {
     return JSON.stringify(read());
@@ -64,7 +81,7 @@ function actual(text: string): unknown {
   if (key !== undefined) assert.equal(key, metaNamespaceKey(head));
   return {
     text: read.text,
-    head: [head.kind, head.apiVersion, core(head.metadata)],
+    head: [head.kind, head.apiVersion, withLabels(core(head.metadata), read)],
     accepted: acceptsHead(head),
     fields: read.fields,
   };
