@@ -363,7 +363,7 @@ interface Shape {
   readonly bytes: Uint8Array;
   readonly view: DataView;
   /**
-   * For each byte in a string, or of its closing quote, where to walk on if another string differs there: this
+   * For each byte in a string, or of its closing quote, where a string that differs there is walked on: this
    * byte, or the backslash of its escape; otherwise 0.
    */
   readonly resumes: Uint16Array;

@@ -289,7 +289,7 @@ export class LazyText extends TextObject {
     const object: object = this.#object = JSON.parse(this.json!);
     origin.freeze?.(object);
     if (this.shape) {
-      if (origin.keepsTexts) void this.labels; // their place is forgotten
+      if (origin.keepsTexts) void this.labels; // their place is dropped
       // A user is about to read most of it: it is kept, even if an index function reads it first.
       this.shape = null;
       this.#marks |= IS_HANDED_OUT;

@@ -22,6 +22,14 @@ function clusterOf(server: InMemoryApiServer) {
   return newCluster({ server: "http://in-memory", fetch: server.fetch });
 }
 
+/** Makes the server one that knows of no metadata alone. */
+function sendWholeObjects(server: InMemoryApiServer): void {
+  server.intercept(
+    (request, next) => next(new Request(request, { headers: { Accept: "application/json" } })),
+    { match: ({ method }) => method === "GET" },
+  );
+}
+
 /** Resolves when a handler of the informer has received so many notifications. */
 function told(informer: SharedIndexInformer<KubernetesObject>, count: number): Promise<string[]> {
   const seen: string[] = [];
@@ -70,12 +78,7 @@ describe("ResourceClient for metadata only", () => {
     it(`feeds an informer with metadata, streamed or listed, from a server ${which}`, async () => {
       for (const useWatchList of [true, false]) {
         using server = serverWithPod();
-        if (!understands) {
-          server.intercept((request, next) => {
-            const plain = new Request(request, { headers: { Accept: "application/json" } });
-            return next(plain);
-          }, { match: ({ method }) => method === "GET" });
-        }
+        if (!understands) sendWholeObjects(server);
         const pods = clusterOf(server).resource("v1/pods", { metadataOnly: true });
         const informer = new SharedIndexInformer<KubernetesObject>(pods, { reflector: { useWatchList } });
         const seen = told(informer, 3);
@@ -96,17 +99,23 @@ describe("ResourceClient for metadata only", () => {
     });
   }
 
-  it("makes a factory of metadata informers", async () => {
-    using server = serverWithPod();
-    const cluster = clusterOf(server);
-    const source: ResourceSource = {
-      resource: (resource, options) => cluster.resource(resource, { ...options, metadataOnly: true }),
-    };
-    await using factory = new SharedInformerFactory(source);
-    const { lister } = factory.forResource<PartialObjectMetadata>("v1/pods");
-    factory.start();
-    await factory.synced();
-    assert.deepEqual(lister.list("app=web").map(({ kind }) => kind), ["PartialObjectMetadata"]);
+  it("makes a factory of metadata informers, whose objects are found by their labels", async () => {
+    for (const understands of [true, false]) {
+      using server = serverWithPod();
+      if (!understands) sendWholeObjects(server);
+      const cluster = clusterOf(server);
+      const source: ResourceSource = {
+        resource: (resource, options) => cluster.resource(resource, { ...options, metadataOnly: true }),
+      };
+      // deno-lint-ignore no-await-in-loop -- one server after the other
+      await using factory = new SharedInformerFactory(source);
+      const { lister } = factory.forResource<PartialObjectMetadata>("v1/pods");
+      factory.start();
+      // deno-lint-ignore no-await-in-loop
+      await factory.synced();
+      assert.deepEqual(lister.list("app=web").map(({ kind }) => kind), ["PartialObjectMetadata"]);
+      assert.deepEqual(lister.list("app=db"), []);
+    }
   });
 
   it("still reads bookmarks, errors and what is quarantined", async () => {

@@ -178,7 +178,7 @@ export const TEXT_FAULTS: readonly SuiteMutation[] = [
   {
     name: "text: the labels of a text that stays are lost as it is parsed",
     file: "src/text/lazy_object.ts",
-    find: "      if (origin.keepsTexts) void this.labels; // their place is forgotten\n",
+    find: "      if (origin.keepsTexts) void this.labels; // their place is dropped\n",
     replace: "",
     test: "tests/text/lazy_object_test.ts",
   },
