@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
 import process from "node:process";
@@ -306,19 +307,20 @@ describe("main.ts", { skip: "deno" in process.versions ? false : "the test start
     const [, url] = await stdout.shows(/Serving +(http:\S+)/);
     await stdout.shows(/Press Ctrl-C to stop/);
     const reader = connect({ host: "127.0.0.1", port: Number(new URL(url).port) });
-    const answered = new Promise<string>((resolve) => {
-      let text = "";
-      reader.on("data", (chunk) => (text += String(chunk)));
-      reader.on("close", () => resolve(text));
-    });
-    // Under way until its body is there.
-    reader.write("POST /api/v1/pods HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{");
+    let text = "";
+    reader.on("data", (chunk) => (text += String(chunk)));
+    const closed = once(reader, "close");
+    // Under way until its body is there, for which the server asks once it has read the head.
+    const expects = "Content-Length: 2\r\nExpect: 100-continue";
+    reader.write(`POST /api/v1/pods HTTP/1.1\r\nHost: 127.0.0.1\r\n${expects}\r\n\r\n{`);
+    await once(reader, "data");
     const watch = await fetch(`${url}/api/v1/pods?watch=1`);
     process.kill(child.pid as number, "SIGTERM");
     await watch.text();
     await assert.rejects(fetch(url));
     reader.write("}");
-    assert.match(await answered, /^HTTP\/1.1 405 .+\r\n(.+\r\n)*connection: close\r\n/i);
+    await closed;
+    assert.match(text, /^HTTP\/1.1 100 .+\r\n\r\nHTTP\/1.1 405 .+\r\n(.+\r\n)*connection: close\r\n/i);
     assert.equal(await ended, 0);
     assert.match(stdout.text, /Stopped\.\n$/);
   });
