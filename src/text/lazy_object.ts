@@ -202,7 +202,7 @@ export class LazyText extends TextObject {
   override get labels(): LiveMetadata["labels"] {
     if (this.readLabels !== undefined) return this.readLabels;
     if (this.#parsed === RELEASED) return metaOf(this.#object)?.labels;
-    if (!this.shape || this.#places === "") return undefined;
+    if (!this.shape) return undefined;
     const at = this.shape.placeOf("metadata", "labels");
     return at < 0 ? undefined : this.readLabels = this.#origin.labelsOf(this.#textAt(at));
   }
