@@ -176,7 +176,7 @@ const PROBE_EVERY = 32;
 /** How many objects that were read aside are kept. */
 const ASIDE = 128;
 /** How many sets of labels are remembered at least. */
-const KNOWN_LABELS = 512;
+const KNOWN_LABELS = 4096;
 
 /** An object held as its JSON text, and its lazy object once it was opened. */
 export class LazyText extends TextObject {
