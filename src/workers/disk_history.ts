@@ -173,7 +173,7 @@ export class DiskHistory implements LogHistory {
     for (const [key, type, body, oldBody] of rows) {
       // The state after an addition or an update is present, or the old one of a later row.
       if (oldBody !== null) this.#content.deleteState(key as string, Number(oldBody));
-      if (type === "DELETED" && body !== oldBody) this.#content.deleteState(key as string, Number(body));
+      if (type === "DELETED") this.#content.deleteState(key as string, Number(body));
     }
     this.#sql.exec("DELETE FROM listwatch_events WHERE sequence < ?", next);
     return rows.length;

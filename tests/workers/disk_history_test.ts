@@ -67,7 +67,7 @@ class Process {
     return {
       ...kept,
       entries: entries.map(({ type, key, position, isLate, object, oldObject, gapAfter }) =>
-        [type, key, position, isLate, text(object), text(oldObject), gapAfter].join(" ")
+        [type, key, position, isLate, text(object), text(oldObject), gapAfter ?? `${gapAfter}`].join(" ")
       ),
     };
   }
@@ -99,7 +99,7 @@ describe("DiskHistory", () => {
     first.held("of a list that was not stored");
     const second = new Process(sql);
     while (second.disk.reclaim({ isListing: true }));
-    assert.deepEqual(second.restored("2")?.entries, ["MODIFIED shop/web 2 false 2 2 before "]);
+    assert.deepEqual(second.restored("2")?.entries, ["MODIFIED shop/web 2 false 2 2 before undefined"]);
   });
 
   it("has after a restart all that each entry had", () => {
@@ -122,11 +122,11 @@ describe("DiskHistory", () => {
       lastLateEvicted: "",
       resumeFrom: { position: "13", sequence: 4 },
       entries: [
-        "ADDED shop/web 11 false a  ",
-        "MODIFIED shop/web 12 false b a ",
-        "MODIFIED shop/late 12 true 12 12 before ",
+        "ADDED shop/web 11 false a  undefined",
+        "MODIFIED shop/web 12 false b a undefined",
+        "MODIFIED shop/late 12 true 12 12 before undefined",
         "DELETED shop/web 13 false c 13 before 12",
-        "BOOKMARK  14 false   ",
+        "BOOKMARK  14 false   undefined",
       ],
     });
   });
@@ -189,6 +189,30 @@ describe("DiskHistory", () => {
     assert.deepEqual(positions(new Process(sql).restored("22")?.entries), [21, 22]);
   });
 
+  it("has nothing of a list before a new history, of whose changes there is one save", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11]);
+    first.saved("14", ["shop/a", "shop/b", "shop/c"]);
+    for (const [i, version] of [12, 13, 14].entries()) first.history.append(1 + i, first.entry(`${version}`));
+    first.history.begin({ position: "20", sequence: 4 });
+    first.history.append(4, first.entry("21"));
+    first.saved("21");
+    assert.deepEqual(positions(new Process(sql).restored("21")?.entries), [21]);
+  });
+
+  it("continues in a log that restores it in the same process, whatever the numbers were before", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11, 12]);
+    first.history.begin({ position: "20", sequence: 7 });
+    first.history.append(7, first.entry("21"));
+    first.saved("21");
+    first.disk.load(IDENTITY);
+    const { tail, entries } = first.restored("21")!;
+    first.history.append(tail + entries.length, first.entry("22"));
+    first.saved("22");
+    assert.deepEqual(positions(new Process(sql).restored("22")?.entries), [21, 22]);
+  });
+
   it("has nothing where the content is of another source, or is older than the last entry", () => {
     const sql = new NodeSql();
     const first = begun(sql, [11, 12]);
@@ -212,6 +236,34 @@ describe("DiskHistory", () => {
     const { entries: kept, base, tail, resumeFrom } = new Process(sql).restored("15")!;
     assert.deepEqual([positions(kept), base], [[14, 15], "13"]);
     assert.deepEqual(resumeFrom, { position: "13", sequence: tail });
+  });
+
+  it("has nothing where a list ends after an entry that could not be written, and deletes its rows in time", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11]);
+    const entry = first.entry("12");
+    sql.failsWith = (query) => /INSERT INTO listwatch_events/.test(query) ? new Error("full") : undefined;
+    first.saved("12");
+    first.history.append(1, entry);
+    sql.failsWith = undefined;
+    first.history.resumeFrom({ position: "12", sequence: 2 });
+    assert.equal(new Process(sql).restored("12"), undefined);
+    const reclaimed = first.disk.history as unknown as { reclaim(row: number, limit: number): number };
+    assert.equal(reclaimed.reclaim(1, 100), 1);
+    assert.equal(new Process(sql).restored("12"), undefined);
+  });
+
+  it("writes once the final state of an object that is not held as text", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11]);
+    const object = { ...pod("web", { namespace: "shop" }), at: new Date(0) } as Held<KubernetesObject>;
+    const deleted = (version: string) => first.entry(version, { type: "DELETED", object, oldObject: object });
+    const entries = [deleted("12"), deleted("13")];
+    first.history.append(1, entries[0]);
+    let written = 0;
+    sql.failsWith = (query) => void (written += Number(/INSERT INTO listwatch_bodies/.test(query)));
+    first.history.append(2, entries[1]);
+    assert.equal(written, 0);
   });
 
   it("says once that entries cannot be written, and continues from the first one that can be", () => {
@@ -277,6 +329,7 @@ describe("DiskHistory", () => {
     const { history } = new Process(sql);
     const { entries } = history.restore<KubernetesObject>("12", { capacity: 9, held: () => present })!;
     assert.equal(entries[0].object, entries[1].oldObject);
+    assert.notEqual(entries[0].object, present);
     assert.equal(entries[1].object, present);
   });
 
