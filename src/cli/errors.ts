@@ -18,8 +18,8 @@ export class CommandError extends CacheError {
 export class UsageError extends CommandError {
   override readonly exitCode = 2 as const;
 
-  constructor(message: string, options: { readonly cause?: unknown } = {}) {
-    super(message, { ...options, code: "Usage" });
+  constructor(message: string) {
+    super(message, { code: "Usage" });
   }
 }
 
@@ -174,7 +174,7 @@ function editDistance(a: string, b: string): number {
     for (let j = 1; j <= b.length; j++) {
       const cost = a[i - 1] === b[j - 1] ? 0 : 1;
       row[j] = Math.min(row[j - 1] + 1, last[j] + 1, last[j - 1] + cost);
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+      if (a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
         row[j] = Math.min(row[j], beforeLast[j - 2] + 1);
       }
     }

@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import { consoleLogger, LineLimit, type LogFields, type Logger } from "../util/logger.ts";
+import { LineLimit, type LogFields, type Logger } from "../util/logger.ts";
 import { oneLine } from "./errors.ts";
 
 export interface OutputStream {
@@ -120,7 +120,7 @@ export function verboseLogger(terminal: Terminal): Logger {
     terminal.warn(
       terminal.styleError("dim", oneLine(fields === undefined ? message : `${message} ${text(fields)}`)),
     );
-  return { ...consoleLogger, debug: () => {}, info: line, warn: line, error: line };
+  return { debug: () => {}, info: line, warn: line, error: line };
 }
 
 function text(fields: LogFields): string {

@@ -52,6 +52,16 @@ describe("parseCommandLine", () => {
     assert.equal(serveOptions([]).resources, undefined);
   });
 
+  it("accepts one namespace or several, and seeds of 32 bits", () => {
+    assert.equal(serveOptions(["-n", "shop"]).namespace, "shop");
+    assert.deepEqual(serveOptions(["--namespace", "shop,blog"]).namespace, ["shop", "blog"]);
+    assert.deepEqual(serveOptions(["--seed", "4294967295"]).source, {
+      kind: "embedded",
+      seed: 4_294_967_295,
+    });
+    refuses(["serve", "--seed", "4294967296"], /--seed/);
+  });
+
   it("accepts every other flag, long and short", () => {
     const options = serveOptions([
       "-n",

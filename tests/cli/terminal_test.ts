@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Terminal, terminalLogger } from "../../src/cli/terminal.ts";
+import { Terminal, terminalLogger, verboseLogger } from "../../src/cli/terminal.ts";
 
 class Stream {
   text = "";
   readonly isTTY: boolean;
-  readonly columns = 40;
-  constructor(isTTY: boolean) {
+  readonly columns: number;
+  constructor(isTTY: boolean, columns = 40) {
     this.isTTY = isTTY;
+    this.columns = columns;
   }
   write(text: string): void {
     this.text += text;
@@ -23,7 +24,7 @@ function newTerminal(isTTY: boolean, env: Record<string, string> = {}) {
 
 describe("Terminal", () => {
   it("uses colours only on a terminal", () => {
-    assert.notEqual(newTerminal(true).terminal.style("red", "x"), "x");
+    assert.equal(newTerminal(true).terminal.style("red", "x"), "\x1b[31mx\x1b[39m");
     assert.equal(newTerminal(false).terminal.style("red", "x"), "x");
     assert.equal(newTerminal(true, { NO_COLOR: "1" }).terminal.style("red", "x"), "x");
     assert.equal(newTerminal(true, { TERM: "dumb" }).terminal.styleError("red", "x"), "x");
@@ -45,12 +46,29 @@ describe("Terminal", () => {
     const { text } = stderr;
     terminal.print("more");
     assert.equal(stderr.text, text, "it is erased once");
+    time.nowMs = 400;
+    terminal.progress("three");
+    terminal.warn("trouble");
+    assert.equal(stderr.text, `${text}\r\x1b[2Kthree\r\x1b[2Ktrouble\n`);
   });
 
   it("cuts progress to the width of the terminal, as a wrapped line cannot be erased", () => {
     const { terminal, stderr } = newTerminal(true, { NO_COLOR: "1" });
     terminal.progress("x".repeat(100));
     assert.equal(stderr.text, `\r\x1b[2K${"x".repeat(38)}…`);
+  });
+
+  it("keeps progress as long as the line is whole, in 80 columns if the number is not known, in 20 at least", () => {
+    const widths: readonly (readonly [columns: number, width: number])[] = [[40, 39], [0, 79], [10, 20]];
+    for (const [columns, width] of widths) {
+      const stderr = new Stream(true, columns);
+      let nowMs = 0;
+      const terminal = new Terminal({ stdout: stderr, stderr, env: { NO_COLOR: "1" }, now: () => nowMs });
+      terminal.progress("x".repeat(width));
+      nowMs = 200;
+      terminal.progress("x".repeat(width + 1));
+      assert.equal(stderr.text, `\r\x1b[2K${"x".repeat(width)}\r\x1b[2K${"x".repeat(width - 1)}…`);
+    }
   });
 
   it("appends a progress line every few seconds without a terminal", () => {
@@ -116,5 +134,20 @@ describe("terminalLogger", () => {
       "Warning    1 more warnings, which --verbose prints",
       "Warning    at last",
     ]);
+  });
+});
+
+describe("verboseLogger", () => {
+  it("prints all but what is for debugging, each in one line with its fields", () => {
+    const stderr = new Stream(false);
+    const logger = verboseLogger(new Terminal({ stdout: stderr, stderr, now: () => 0 }));
+    logger.debug("a detail");
+    logger.info("an event");
+    logger.warn("pods: lost the server", { isOutage: true, error: new Error("its\ncause") });
+    logger.error("Cannot decide");
+    assert.equal(
+      stderr.text,
+      "an event\npods: lost the server isOutage=true error=its cause\nCannot decide\n",
+    );
   });
 });
