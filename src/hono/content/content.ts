@@ -268,12 +268,10 @@ export class ContentFreshness {
 
   /**
    * Whether a resourceVersion that the content has not reached is of a lost history; see {@linkcode
-   * FreshReads.isLost}.
+   * FreshReads.isLost}. No watch waits for a merged one: {@linkcode EventLog.resume} has no place for it.
    */
   async isLost(resourceVersion: string, signal: AbortSignal): Promise<boolean> {
-    const sources = this.#sources;
-    const fresh = sources[0]?.fresh;
-    return sources.length === 1 && await fresh?.isLost(resourceVersion, signal) === true;
+    return await this.#sources[0]?.fresh?.isLost(resourceVersion, signal) === true;
   }
 
   #partsOf(resourceVersion: string): readonly string[] | undefined {

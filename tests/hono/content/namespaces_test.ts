@@ -9,6 +9,7 @@ import { NamespaceSet, newCluster, SharedIndexInformer, silentLogger } from "@li
 import type { ReadApi } from "@listwatch/cache/hono";
 import { answerStatus, FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import type { ServedInformer } from "../../../src/hono/content/served_informer.ts";
+import { decodeMergedVersion, encodeMergedVersion } from "../../../src/meta/merged_version.ts";
 import { momentOf } from "../../../src/util/clock.ts";
 import { readApi } from "../read_api.ts";
 import { get, names, WatchReader } from "../reading.ts";
@@ -131,6 +132,19 @@ describe("readApi over a set of namespaces", () => {
     await rig.settle();
     const [{ type, object }] = await next.events(1);
     assert.deepEqual([type, object.metadata.name], ["ADDED", "late"]);
+  });
+
+  it("refuses a watch from what it has not reached at once: it may come there in another order", async () => {
+    await using rig = await serve();
+    const { api } = rig;
+    const { metadata: { resourceVersion } } = await get(api, PODS);
+    const { layout, parts: [a, b] } = decodeMergedVersion(resourceVersion)!;
+    const later = String(Number(b) + 1);
+    for (const parts of [[a, later], [later, b]]) {
+      const from = encodeMergedVersion({ layout, parts });
+      const watch = await WatchReader.open(api, `${PODS}?watch=1&resourceVersion=${from}`);
+      assert.deepEqual(await watch.toEnd(), ["ERROR 410 Expired"]);
+    }
   });
 
   it("proves reads fresh namespace by namespace, also of one that came later", async () => {
