@@ -422,6 +422,23 @@ describe("SharedIndexInformer with a snapshot", () => {
     assert.deepEqual(machine.disk.content(), ["a@2"]);
   });
 
+  it("saves nothing in the turn, either, before a load that took too long has ended", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const load = Promise.withResolvers<undefined>();
+    await machine.start({
+      storageOptions: { load: () => load.promise, savesInTurn: true },
+      snapshotOptions: { loadTimeoutMs: 5_000 },
+    });
+    await machine.clock.advance(5_000);
+    machine.touch("a");
+    await machine.clock.advance(60_000);
+    assert.deepEqual(machine.disk.saves, []);
+    load.resolve(undefined);
+    await machine.settle();
+    assert.deepEqual(machine.disk.content(), ["a@3"]);
+  });
+
   it("saves nothing before the iteration of a load that took too long has ended", async () => {
     await using machine = new Machine();
     machine.create("a");
@@ -758,12 +775,28 @@ describe("SharedIndexInformer with a snapshot", () => {
         () => loaded({ resourceVersion: "-3" }),
         /its version "-3" is no decimal number \(corrupt\)/,
       ],
+      [
+        "has a long version of no server",
+        () => loaded({ resourceVersion: "x".repeat(1_000) }),
+        /its version "x{100}" is no decimal number \(corrupt\)/,
+      ],
+      [
+        "has a version that is no text",
+        () => loaded({ resourceVersion: 5 }),
+        /its version, .* is missing \(corrupt\)/,
+      ],
       ["has no time", () => loaded({ savedAtMs: NaN }), /\(corrupt\)/],
+      ["has no number of objects", () => loaded({ count: undefined }), /is missing \(corrupt\)/],
       ["has text that is no JSON", () => loaded({}, "{"), /"default\/a": .* \(corrupt\)/],
       [
         "has an object under another key",
         () => loaded({}, JSON.stringify(pod("b"))),
         /has the key ".*b" \(other-identity\)/,
+      ],
+      [
+        "has an object in another form than the store's",
+        () => loaded({ entries: () => [[{ key: "default/a", held: pod("a"), json: "{}" }]] }),
+        /"default\/a" is in another form than the store's \(foreign\)/,
       ],
       ["throws in its middle", () => ({
         ...loaded({}),
@@ -778,8 +811,10 @@ describe("SharedIndexInformer with a snapshot", () => {
       await using machine = new Machine();
       machine.create("a");
       const process = await machine.start({ storageOptions: { load } });
-      assert.match(process.informer.status().snapshot?.refusal ?? "", reason);
-      assert.equal(process.informer.status().snapshot?.load, "refused");
+      const { load: outcome, refusal = "" } = process.informer.status().snapshot!;
+      assert.match(refusal, reason);
+      assert.equal(refusal.match(/ \([a-z-]+\)/g)?.length, 1, refusal);
+      assert.equal(outcome, "refused");
       assert.deepEqual(machine.requests(), ["list 0", "watch 2"]);
       assert.deepEqual(process.observed, ["replaced at 2: added a@2"]);
       await machine.clock.advance(1_000);
@@ -797,6 +832,55 @@ describe("SharedIndexInformer with a snapshot", () => {
       ...change,
     };
   }
+
+  it("lists where it is of no version at which a watch begins", async () => {
+    for (const resourceVersion of ["", "0"]) {
+      await using machine = new Machine();
+      machine.create("a");
+      const process = await machine.start({ storageOptions: { load: () => loaded({ resourceVersion }) } });
+      assert.equal(process.informer.status().snapshot?.load, "restored");
+      assert.equal(machine.requests().find((request) => request !== "version"), "list 0");
+      assert.deepEqual(process.content(), machine.content());
+    }
+  });
+
+  it("gives others turns while one batch has many objects", async () => {
+    await using machine = new Machine();
+    const batch = Array.from({ length: 400 }, (_, i) => {
+      const key = `default/pod-${i}`;
+      return { key, json: JSON.stringify(pod(`pod-${i}`, { namespace: "default" })) };
+    });
+    const load = () => loaded({ entries: () => [batch], count: batch.length });
+    const { informer } = await machine.start({
+      storageOptions: { load },
+      turnObjects: 20,
+      settles: false,
+    });
+    let turns = 0;
+    while (informer.status().snapshot?.load === "loading") {
+      turns++;
+      await nextTurn();
+    }
+    assert.equal(informer.status().snapshot?.load, "restored");
+    assert.ok(turns >= 10, `${turns} turns`);
+  });
+
+  it("saves what identifies the cluster as soon as it is known, though nothing else changes", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 10 ** 8 });
+    machine.create("a");
+    const uid = Promise.withResolvers<string>();
+    await machine.start({ clusterUid: () => uid.promise });
+    await machine.clock.advance(1_500);
+    assert.deepEqual(machine.disk.saves.map(({ clusterUid }) => clusterUid), [undefined]);
+    uid.resolve("uid-of-kube-system");
+    await machine.settle();
+    await machine.clock.advance(1_000);
+    assert.deepEqual(machine.disk.saves.map(({ clusterUid }) => clusterUid), [
+      undefined,
+      "uid-of-kube-system",
+    ]);
+    assert.deepEqual(machine.disk.saves[1].puts, []);
+  });
 
   it("refuses content of another selection, or with other fields", async () => {
     await using machine = new Machine();
@@ -923,8 +1007,32 @@ describe("SharedIndexInformer with a snapshot", () => {
     await first.stop();
     assert.equal(machine.disk.meta?.needsList, true);
     machine.requests();
-    await machine.start();
+    const second = await machine.start();
     assert.equal(machine.requests()[0], "list 2");
+    await second.stop();
+    assert.equal(machine.disk.meta?.needsList, false, "everything was listed since");
+  });
+
+  it("needs no list any more once a list has everything since a change was lost", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const options = {
+      snapshotOptions: { identity: "1" },
+      transform: <T extends object>(object: T): T => {
+        if (JSON.stringify(object).includes("touched")) throw new Error("not this one");
+        return object;
+      },
+    };
+    const { stop } = await machine.start(options);
+    machine.touch("a");
+    await machine.clock.advance(1_000);
+    assert.equal(machine.disk.meta?.needsList, true);
+    machine.delete("a");
+    machine.create("b");
+    await machine.clock.advance(600_000);
+    await stop();
+    assert.equal(machine.disk.meta?.needsList, false);
+    assert.deepEqual(machine.disk.content(), ["b@5"]);
   });
 
   it("refuses what does not go with it when it is made", () => {

@@ -95,6 +95,94 @@ describe("SnapshotStorage.save", () => {
     assert.equal(machine.disk.saves.length, 1);
   });
 
+  it("is called with what has changed since a restart, and with exactly what a list has changed", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 10 ** 8 });
+    machine.create("a", "b", "c");
+    await (await machine.start()).stop();
+    await machine.start();
+    machine.touch("a");
+    await machine.clock.advance(1_000);
+    const last = () => {
+      const { replaces, puts, deletes } = machine.disk.saves.at(-1)!;
+      return { replaces, puts, deletes };
+    };
+    assert.deepEqual(last(), { replaces: false, puts: ["default/a"], deletes: [] });
+    machine.server.closeWatches();
+    machine.delete("b");
+    machine.touch("c");
+    machine.server.compact();
+    machine.requests();
+    await machine.clock.advance(60_000);
+    assert.ok(machine.requests().some((request) => request.startsWith("list")));
+    assert.deepEqual(last(), { replaces: false, puts: ["default/c"], deletes: ["default/b"] });
+    assert.deepEqual(machine.disk.content(), machine.content());
+  });
+
+  it("is counted, measured and shown in the status", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 10 ** 8 });
+    machine.create("a");
+    const measured: string[] = [];
+    const note = (name: string, value: number, labels: object) => {
+      if (name.startsWith("informer_snapshot")) {
+        measured.push(`${name} ${value} ${Object.values(labels)}`);
+      }
+    };
+    const slow = new SlowStorage(machine.disk);
+    const { informer, log } = await machine.start({
+      storageOptions: slow.options,
+      metrics: { count: note, observe: note, gauge: () => {} },
+    });
+    const first = informer.status().snapshot!;
+    assert.equal("lastSaveTimeMs" in first, false);
+    await machine.clock.advance(1_000);
+    await machine.clock.advance(2_500);
+    slow.pending[0].end(new Error("disk full"));
+    await machine.settle();
+    await machine.clock.advance(1_000);
+    await machine.clock.advance(500);
+    slow.pending[0].end();
+    await machine.settle();
+    assert.deepEqual(measured, [
+      "informer_snapshot_loads_total 1 pods,none",
+      "informer_snapshot_save_duration_seconds 2.5 pods",
+      "informer_snapshot_saves_total 1 pods,failed",
+      "informer_snapshot_save_duration_seconds 0.5 pods",
+      "informer_snapshot_saves_total 1 pods,saved",
+    ]);
+    assert.equal(informer.status().snapshot?.lastSaveTimeMs, machine.clock.now());
+    machine.touch("a");
+    await machine.clock.advance(1_000);
+    slow.pending[0].end();
+    await machine.settle();
+    assert.deepEqual(log.of("info").filter((line) => line.includes("snapshot")), [
+      "info: pods: the snapshot is saved again",
+    ]);
+  });
+
+  it("is tried again a second after the next failure, however long the one before lasted", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 10 ** 8 });
+    machine.create("a");
+    let isFull = true;
+    let calls = 0;
+    await machine.start({
+      storageOptions: {
+        save: () => {
+          calls++;
+          if (isFull) throw new Error("disk full");
+        },
+      },
+    });
+    await machine.clock.advance(600_000);
+    isFull = false;
+    await machine.clock.advance(60_000);
+    isFull = true;
+    machine.touch("a");
+    await machine.clock.advance(1_000);
+    const before = calls;
+    await machine.clock.advance(1_000);
+    assert.equal(calls, before + 1);
+  });
+
   it("is called once at a time; meanwhile only keys are gathered, and the last state is saved", async () => {
     await using machine = new Machine();
     machine.create("a");
@@ -202,6 +290,28 @@ describe("SnapshotStorage.save", () => {
     );
   });
 
+  it("is not called again where it ends after a stop that has given up; the storage is closed", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const slow = new SlowStorage(machine.disk);
+    const process = await machine.start({
+      storageOptions: slow.options,
+      snapshotOptions: { stopTimeoutMs: 5_000 },
+    });
+    await machine.clock.advance(1_000);
+    machine.touch("a");
+    await machine.settle();
+    const stopped = process.stop();
+    await machine.settle();
+    await machine.clock.advance(5_000);
+    await stopped;
+    assert.equal(slow.closed, 0);
+    slow.pending[0].end();
+    await machine.settle();
+    assert.equal(slow.pending.length, 0);
+    assert.equal(slow.closed, 1);
+  });
+
   it("is called at the stop with what is left, after one that is running, before the storage is closed", async () => {
     await using machine = new Machine();
     machine.create("a");
@@ -215,10 +325,23 @@ describe("SnapshotStorage.save", () => {
     assert.equal(slow.closed, 0);
     slow.pending[0].end();
     await machine.settle();
+    assert.equal(slow.closed, 0, "another one is running");
     slow.pending[0].end();
     await stopped;
     assert.equal(slow.closed, 1);
     assert.deepEqual(machine.disk.content(), machine.content());
+  });
+
+  it("is followed at the stop by the close, which may take its time", async () => {
+    await using machine = new Machine();
+    const close = Promise.withResolvers<void>();
+    const process = await machine.start({ storageOptions: { close: () => close.promise } });
+    let isStopped = false;
+    const stopped = process.stop().then(() => (isStopped = true));
+    await machine.settle();
+    assert.equal(isStopped, false);
+    close.resolve();
+    await stopped;
   });
 
   it("fails for an object that would not be the same when it is loaded", async () => {

@@ -3,7 +3,8 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import type { SnapshotChange } from "@listwatch/cache/informer";
+import { crc32 } from "node:zlib";
+import { type SnapshotChange, SnapshotRefusedError } from "@listwatch/cache/informer";
 import { loadSqlite, type OpenSqlite, type SqliteDatabase } from "../../src/node/sqlite_tables.ts";
 import { SqliteStorage } from "../../src/node/sqlite_snapshot.ts";
 import { change, changed, type Content, loadContent, loadOrRefusal, PODS, put } from "../snapshots/saved.ts";
@@ -165,5 +166,130 @@ describe("SqliteStorage", () => {
     for await (const batch of loaded!.entries()) sizes.push(batch.length);
     next.close();
     assert.ok(sizes.length >= 10 && Math.max(...sizes) <= 300, `${sizes}`);
+  });
+
+  it("refuses what was changed in its tables, says what, and replaces it then", async () => {
+    const key = "key = 'shop/web-2'";
+    const changes: Readonly<Record<string, readonly [reason: string, detail: RegExp]>> = {
+      "UPDATE meta SET json = replace(json, '\"1\"', '\"9\"')": [
+        "corrupt",
+        /its version has another checksum/,
+      ],
+      "UPDATE meta SET json = NULL, checksum = 0": ["corrupt", /its version has another checksum/],
+      "UPDATE meta SET json = CAST(json AS BLOB)": ["corrupt", /its version has another checksum/],
+      [`UPDATE objects SET json = replace(json, 'x', 'y') WHERE ${key}`]: [
+        "corrupt",
+        /"shop\/web-2" has another/,
+      ],
+      [`UPDATE objects SET json = NULL WHERE ${key}`]: ["corrupt", /"shop\/web-2" has another/],
+      [`UPDATE objects SET json = CAST(json AS BLOB) WHERE ${key}`]: ["corrupt", /"shop\/web-2" has another/],
+      [`UPDATE objects SET head = NULL WHERE ${key}`]: ["corrupt", /"shop\/web-2" has another/],
+      [`UPDATE objects SET key = NULL WHERE ${key}`]: ["corrupt", /null has another/],
+      [`UPDATE objects SET key = 'shop/other' WHERE ${key}`]: ["corrupt", /"shop\/other" has another/],
+      [`UPDATE objects SET head = replace(head, 'web', 'api') WHERE ${key}`]: [
+        "corrupt",
+        /"shop\/web-2" has/,
+      ],
+      [`DELETE FROM objects WHERE ${key}`]: ["corrupt", /it has 2 rows that are not the 3 that were saved/],
+      // As many rows as were saved, each with its own checksum.
+      [`UPDATE objects SET generation = 0 WHERE ${key}; UPDATE objects SET generation = 1 WHERE key = 'shop/past'`]:
+        ["corrupt", /it has 3 rows that are not the 3 that were saved/],
+      "UPDATE objects SET generation = 1 WHERE key = 'shop/past'": ["corrupt", /it has 4 rows/],
+      "DROP TABLE objects": ["corrupt", /no such table/],
+      "PRAGMA user_version = 3": ["newer-format", /its format is 3/],
+      "PRAGMA user_version = 1": ["corrupt", /its format is 1/],
+      "PRAGMA application_id = 7": ["foreign", /no snapshot of/],
+    };
+    const open = await loadSqlite();
+    for (const [i, [sql, [reason, detail]]] of Object.entries(changes).entries()) {
+      const path = join(folder, `changed-${i}.sqlite`);
+      const first = new SqliteStorage(path);
+      await first.load(PODS);
+      await first.save(change(1, { replaces: true, puts: ["1", "2", "3"].map((n) => put(`shop/web-${n}`)) }));
+      first.close();
+      const database = open(path);
+      database.exec(
+        "INSERT INTO objects (generation, key, checksum, head, json) SELECT 0, 'shop/past', checksum, head, json " +
+          "FROM objects WHERE key = 'shop/web-1'",
+      );
+      // The checksum of that row under its own key.
+      const [row] = database.prepare("SELECT head, json FROM objects WHERE generation = 0").all() as {
+        readonly head: string;
+        readonly json: string;
+      }[];
+      database.prepare("UPDATE objects SET checksum = ? WHERE generation = 0").run(
+        crc32(`shop/past\0${row.head}\0${row.json}`),
+      );
+      database.exec(sql);
+      database.close();
+      const second = new SqliteStorage(path);
+      await assert.rejects(() => loadContent(second), (error) => {
+        assert.ok(error instanceof SnapshotRefusedError, String(error));
+        assert.equal(error.reason, reason, sql);
+        assert.match(error.message, detail, sql);
+        return true;
+      });
+      const next = change(2, { replaces: true, puts: [put("shop/new")] });
+      await second.save(next);
+      second.close();
+      const third = new SqliteStorage(path);
+      assert.deepEqual(await loadContent(third), changed(undefined, next), sql);
+      third.close();
+    }
+  });
+
+  it("saves nothing before it was loaded, and no part where it has no whole; the next whole is saved", async () => {
+    const path = join(folder, "whole.sqlite");
+    const storage = new SqliteStorage(path);
+    const whole = change(1, { replaces: true, puts: [put("shop/web")] });
+    await assert.rejects(() => storage.save(whole), /whole\.sqlite: it was not loaded before/);
+    await storage.load(PODS);
+    await assert.rejects(
+      () => storage.save(change(1, { puts: [put("shop/web")] })),
+      /the save before failed/,
+    );
+    await storage.save(whole);
+    await storage.save(change(2, { deletes: ["shop/web"] }));
+    storage.close();
+    await assert.rejects(() => storage.save(whole), /its informer has stopped/);
+    await assert.rejects(() => storage.load(PODS), /its informer has stopped/);
+  });
+
+  it("removes its files, unless another informer uses them", async () => {
+    const path = join(folder, "removed.sqlite");
+    const [one, other] = [new SqliteStorage(path), new SqliteStorage(path)];
+    await one.load(PODS);
+    await one.save(CHANGES[0]);
+    await assert.rejects(() => other.remove(), (error) => {
+      assert.ok(error instanceof SnapshotRefusedError);
+      assert.equal(error.reason, "in-use");
+      return true;
+    });
+    assert.deepEqual(SUFFIXES.filter((suffix) => fs.existsSync(path + suffix)), ["", "-wal"]);
+    one.close();
+    await other.remove();
+    await assert.rejects(() => other.load(PODS), /its informer has stopped/);
+    assert.deepEqual(fs.readdirSync(folder).filter((name) => name.startsWith("removed")), []);
+  });
+
+  it("loads about a megabyte of text at a time, however long the objects are", async () => {
+    const path = join(folder, "long.sqlite");
+    const storage = new SqliteStorage(path);
+    await storage.load(PODS);
+    const long = (i: number, length: number) => put(`shop/web-${i}`, { text: "x".repeat(length) });
+    const lengths = [
+      ...Array.from({ length: 20 }, () => 300_000),
+      ...Array.from({ length: 6 }, () => 3_000_000),
+      ...Array.from({ length: 400 }, () => 10),
+    ];
+    const puts = lengths.map((length, i) => long(i, length));
+    await storage.save(change(1, { replaces: true, puts }));
+    storage.close();
+    const next = new SqliteStorage(path);
+    const loaded = await next.load(PODS);
+    const sizes: number[] = [];
+    for await (const batch of loaded!.entries()) sizes.push(batch.length);
+    next.close();
+    assert.deepEqual(sizes, [20, 3, 1, 1, 1, 1, 200, 199]);
   });
 });

@@ -56,7 +56,6 @@ export async function loadSnapshot<T>(
       signal,
     });
   } catch (error) {
-    signal.throwIfAborted();
     if (error instanceof SnapshotRefusedError) throw error;
     throw new SnapshotRefusedError("unreadable", errorMessage(error), { cause: error });
   }
@@ -123,7 +122,7 @@ export function isNoPosition(resourceVersion: string): boolean {
 }
 
 function isBefore(version: unknown, resourceVersion: string): boolean {
-  return typeof version === "string" && !isNoPosition(version) && isOlder(version, resourceVersion);
+  return typeof version === "string" && isOlder(version, resourceVersion);
 }
 
 /** Makes what puts an entry into the form in which the store holds it. */
@@ -133,10 +132,6 @@ function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntr
     const { key, held, head } = entry;
     if (held !== undefined) {
       if (holding.isHeld(held)) return holding.hold(held as Held<T>);
-      // A store that holds objects as they are has no form of its own.
-      if (holding.holdText === undefined && Object.getPrototypeOf(held) === Object.prototype) {
-        return held as Held<T>;
-      }
       throw new SnapshotRefusedError("foreign", `${JSON.stringify(key)} is in another form than the store's`);
     }
     const { json } = entry;
@@ -231,8 +226,8 @@ export class SnapshotKeeper<T> {
 
   /** The storage is loading: nothing is saved, and it is not closed, before that has ended. */
   loading(ended: Promise<void>): void {
-    const saving = this.#saving = ended.then(() => {
-      if (this.#saving === saving) this.#saving = undefined;
+    this.#saving = ended.then(() => {
+      this.#saving = undefined;
       if (this.#isDue) this.#schedule(0);
     });
   }
@@ -371,8 +366,7 @@ export class SnapshotKeeper<T> {
       resourceVersion,
       ...(this.#watchedVersion !== undefined && { watchedVersion: this.#watchedVersion }),
       savedAtMs: reflector().status().lastContactTimeMs ?? clock.now(),
-      needsList: !this.#hasPosition || isNoPosition(resourceVersion) ||
-        quarantine.losses > this.#repairedLosses || quarantine.keys.size > 0,
+      needsList: !this.#hasPosition || quarantine.losses > this.#repairedLosses || quarantine.keys.size > 0,
       ...(clusterUid !== undefined && { clusterUid }),
       replaces: this.#replaces,
       puts,
