@@ -36,6 +36,8 @@ export interface ResourceClient<T extends KubernetesObject> {
    * Server, namespace, selectors, and what is kept or dropped of the objects: as `ListerWatcher.identity`.
    */
   readonly identity: string;
+  /** Its selectors, and whether it reads metadata only, for texts: `app=web, metadata only`; `""` for all. */
+  readonly selection?: string;
 
   /** The uid of the namespace `kube-system`: as `ListerWatcher.clusterUid`. */
   clusterUid(signal?: AbortSignal): Promise<string>;

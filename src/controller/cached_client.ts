@@ -43,7 +43,10 @@ export interface CachedReader<T extends KubernetesObject, I extends string = str
 /** The result of {@linkcode CachedClient.apply}. */
 export interface Applied<T> {
   readonly object: T;
-  /** Whether the object was created or changed; if not, there may have been no request. */
+  /**
+   * Whether the object was created or changed; if not, there may have been no request, or the server took
+   * what it was sent for the same.
+   */
   readonly changed: boolean;
 }
 
@@ -73,8 +76,9 @@ export interface CachedClient<T extends KubernetesObject, I extends string = str
   /**
    * Makes an object as `change` says: `change` gets a copy of the present one, or one with the name only,
    * and returns it changed, or another. It is created, or changed by a patch that the server refuses if the
-   * object has changed since; nothing is sent if nothing differs. Mirrors controller-runtime's
-   * `CreateOrUpdate`.
+   * object has changed since; nothing is sent if nothing differs. A status that `change` has changed is not
+   * written where it is a subresource: `patchStatus` does that. Mirrors controller-runtime's `CreateOrPatch`,
+   * but for the status, and with the object's version.
    *
    * @throws {TypeError} `change` returned no object.
    */
@@ -195,8 +199,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
       })
     );
     applied.set(manager, key, appliedConfig(complete, object));
-    const { resourceVersion } = object.metadata ?? {};
-    return { object, changed: resourceVersion !== live?.metadata?.resourceVersion };
+    return answered(object, live);
   }
 
   async createOrUpdate(
@@ -221,7 +224,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     const copy = asSent(present); // the cache's is shared
     const patch = mergePatch(present, await changed(copy));
     if (patch === undefined) return { object: present, changed: false };
-    return { object: await this.#patchVersion(present, patch as object, {}), changed: true };
+    return answered(await this.#patchVersion(present, patch as object, {}), present);
   }
 
   async patchStatus(name: string, status: unknown, options: InNamespace = {}): Promise<Applied<T>> {
@@ -236,7 +239,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     if (isPatched(status, (object as { readonly status?: unknown }).status)) {
       return { object, changed: false };
     }
-    return { object: await this.#patchVersion(object, { status }, { subresource: "status" }), changed: true };
+    return answered(await this.#patchVersion(object, { status }, { subresource: "status" }), object);
   }
 
   /** Writes the finalizers of an object in the state that was read. */
@@ -348,6 +351,14 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     const { apiVersion, kind } = await this.#resource.description(this.#access.signal);
     return { ...object, apiVersion, kind };
   }
+}
+
+/**
+ * The result of a write, by the answer: the server may have left the object as it was, as what it was given
+ * is the same in its form (quantities), or is not in the schema.
+ */
+function answered<T extends KubernetesObject>(object: T, before: T | undefined): Applied<T> {
+  return { object, changed: object.metadata?.resourceVersion !== before?.metadata?.resourceVersion };
 }
 
 /** A value as the server reads it: a `Date` is a text there, and what is `undefined` is not there. */

@@ -68,7 +68,7 @@ interface Part {
 export class CachedResource {
   readonly client: ResourceClient<KubernetesObject>;
   readonly informer: SharedIndexInformer<KubernetesObject, string>;
-  /** `v1/configmaps in shop`, for texts. */
+  /** `v1/configmaps in shop (app=web)`, for texts and metrics. */
   readonly name: string;
   readonly applied: AppliedConfigs = new AppliedConfigs();
   /** Whether the cache has everything written before this process reconciles; until then it is not read. */
@@ -82,7 +82,8 @@ export class CachedResource {
     this.client = client;
     const title = `${cluster && `${cluster}: `}${formatResource(client.resource)}`;
     const where = client.namespaces ? `${client.namespaces.names.length} namespaces` : client.namespace;
-    this.name = where === "" ? title : `${title} in ${where}`;
+    this.name = [title, where && `in ${where}`, client.selection && `(${client.selection})`]
+      .filter(Boolean).join(" ");
     this.#clock = clock;
     this.informer = new SharedIndexInformer<KubernetesObject, string>(client, {
       name: this.name,

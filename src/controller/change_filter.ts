@@ -9,7 +9,8 @@ import type { Urgency } from "./work_order.ts";
  * is true.
  *
  * Mirrors controller-runtime's `GenerationChangedPredicate`, `LabelChangedPredicate` and their like. Adds,
- * deletes, resyncs and the beginning of a deletion are no changes in this sense: they are always let through.
+ * deletes, resyncs and the beginning of a deletion are no changes in this sense: they are always let through,
+ * while a predicate there may drop them.
  */
 export type ChangeFilter<T> =
   | "generation"

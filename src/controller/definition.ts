@@ -256,9 +256,9 @@ const FINALIZER = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9](?:[-A-Za
  * Describes a controller: which resources it is about, and how one object is
  * brought to the desired state. A `Manager` runs it.
  *
- * Mirrors controller-runtime's `builder` and `reconcile.Reconciler`. It differs in three ways: an object
- * that is not there (any more) is not reconciled; the status is returned, not written by hand; and reads are
- * never older than what the reconciler itself wrote.
+ * Mirrors controller-runtime's `builder` and `reconcile.Reconciler`. The main differences: an
+ * object that is not there (any more) is not reconciled; the status is returned, not written by hand; and
+ * reads are never older than what the reconciler itself wrote. docs/controllers.md has the others.
  *
  * @throws {TypeError} A name, the finalizer or the combination of options is nothing that can run.
  * @throws {RangeError} A number is negative, or `NaN`.

@@ -333,10 +333,13 @@ export class ReconcileLoop {
     } else {
       const marked = finalizer === undefined || isFinalized
         ? object
-        : await self.setFinalizers(object, [...finalizers, finalizer]);
+        : await this.#ifPresent(key, signal, () => self.setFinalizers(object, [...finalizers, finalizer]));
+      if (marked === undefined) return "success";
       result = asResult(await reconcile(marked, this.#context(key, { ...access, object: marked }, self)));
       signal.throwIfAborted();
-      if (result.status !== undefined) await self.patchStatusOf(self.lastWritten(marked), result.status);
+      const { status } = result;
+      const last = self.lastWritten(marked);
+      if (status !== undefined) await this.#ifPresent(key, signal, () => self.patchStatusOf(last, status));
     }
     this.#retries.forget(key);
     if (result.requeueAfterMs === undefined) return "success";
@@ -355,16 +358,24 @@ export class ReconcileLoop {
       readonly result: Result;
     },
   ): Promise<void> {
-    try {
+    await this.#ifPresent(key, signal, async () => {
       if (status !== undefined) await self.patchStatusOf(self.lastWritten(object), status);
       if (requeueAfterMs !== undefined) return;
       const last = self.lastWritten(object);
       const { finalizers = [] } = last.metadata ?? {};
       const left = finalizers.filter((name) => name !== this.#controller.finalizer);
       if (left.length < finalizers.length) await self.setFinalizers(last, left);
+    });
+  }
+
+  /** Writes to the object itself; `undefined` if it was deleted meanwhile, and nothing is left to do. */
+  async #ifPresent<R>(key: string, signal: AbortSignal, write: () => Promise<R>): Promise<R | undefined> {
+    try {
+      return await write();
     } catch (error) {
-      // Nothing is left to do if the object was deleted; a `status` that its kind lacks is 404, too.
+      // A `status` that its kind lacks is 404, too.
       if (!isNotFound(error) || await this.#onServer(key, signal) !== undefined) throw error;
+      return undefined;
     }
   }
 

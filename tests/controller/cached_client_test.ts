@@ -470,6 +470,13 @@ describe("ReconcileClient.createOrUpdate", () => {
     assert.equal((await cache.after(cache.client().createOrUpdate("m", change))).changed, false);
     assert.equal(cache.requests().length, 1);
   });
+
+  it("has changed nothing where the server's object is as it was: its status is written by patchStatus", async () => {
+    await using cache = await startCache(WIDGETS, [{ metadata: { name: "w", namespace: "shop" } }]);
+    const change = (present: Thing) => ({ ...present, status: { ready: true } });
+    const { changed, object } = await cache.client().createOrUpdate("w", change);
+    assert.deepEqual([changed, object.status, cache.requests().length], [false, undefined, 1]);
+  });
 });
 
 describe("ReconcileClient.patchStatus", () => {
@@ -496,6 +503,16 @@ describe("ReconcileClient.patchStatus", () => {
     const same = await cache.after(cache.client().patchStatus("w", status));
     assert.equal(same.changed, false);
     assert.equal(cache.requests().length, 1);
+  });
+
+  it("has changed nothing where the server's object is as it was: the schema lacks the field", async () => {
+    await using cache = await startCache(WIDGETS, [{ metadata: { name: "w", namespace: "shop" } }]);
+    const pruned = (request: Request) => new Request(request, { body: "{}" });
+    cache.server.intercept((request, next) => next(pruned(request)), {
+      match: ({ method }) => method === "PATCH",
+    });
+    const { changed, object } = await cache.client().patchStatus("w", ready.status);
+    assert.deepEqual([changed, object.status], [false, undefined]);
   });
 
   it("writes that of an object which the cache does not have, in the namespace that is named", async () => {

@@ -32,6 +32,30 @@ async function startDeletion(rig: Rig, finalizers: readonly string[] = []): Prom
   rig.server.delete(WIDGETS, "shop/a");
 }
 
+describe("ControllerOptions.finalizer", () => {
+  it("is no failure where the object is deleted before it gets it: nothing is called", async () => {
+    let calls = 0;
+    const define = (cluster: Cluster) =>
+      defineController<Widget>({
+        name: "widgets",
+        for: cluster.resource<Widget>(WIDGETS),
+        reconcile: () => void calls++,
+        finalizer: FINALIZER,
+        finalize: () => void calls++,
+      });
+    await using rig = startRig(define);
+    rig.server.intercept((request, next) => {
+      rig.server.delete(WIDGETS, "shop/a");
+      return next(request);
+    }, { match: ({ method }) => method === "PATCH", times: 1 });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => present(rig) === undefined);
+    await rig.clock.advance(10_000);
+    assert.deepEqual([calls, rig.manager.pending, rig.writes().length], [0, 0, 1]);
+    assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
+  });
+});
+
 describe("ControllerOptions.finalize", () => {
   it("may return a status, which is written while it is not done", async () => {
     let result: Result = { status: { color: "fading" }, requeueAfterMs: 5_000 };

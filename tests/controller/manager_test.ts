@@ -178,12 +178,22 @@ describe("Manager.caches", () => {
       cluster.resource(WIDGETS, { namespaces: two }),
       other.resource(WIDGETS),
       cluster.resource("v1/configmaps"),
+      cluster.resource("v1/configmaps", { fieldSelector: "metadata.name=a", metadataOnly: true }),
     ];
     const controllers = [...sources, ...sources].map((resource, at) =>
       defineController({ name: `c${at}`, for: resource, reconcile: () => {} })
     );
     const manager = new Manager(cluster, { controllers, logger: silentLogger });
-    assert.equal(manager.caches.length, sources.length);
+    assert.deepEqual(manager.caches.map(({ name }) => name), [
+      "example.com/v1/widgets",
+      "example.com/v1/widgets (a=b)",
+      "example.com/v1/widgets in shop",
+      "example.com/v1/widgets in 1 namespaces",
+      "example.com/v1/widgets in 1 namespaces",
+      "example.com/v1/widgets",
+      "v1/configmaps",
+      "v1/configmaps (metadata.name=a, metadata only)",
+    ]);
     // Those of named clusters are of each of them, whatever cluster the sources are of.
     const own = cluster.resource(WIDGETS);
     const same = [own, other.resource(WIDGETS)].map((resource, at) =>

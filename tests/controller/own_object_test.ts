@@ -53,6 +53,19 @@ describe("Manager.run: a reconcile that writes its own object", () => {
     assert.deepEqual(problems(rig), []);
   });
 
+  it("has not failed where the object is deleted before its status is written", async () => {
+    let calls = 0;
+    await using rig = startRig(define((object) => {
+      calls++;
+      rig.server.delete(WIDGETS, `shop/${object.metadata?.name}`);
+      return Promise.resolve({ status: { ready: true }, requeueAfterMs: 1_000 });
+    }));
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => calls > 0);
+    await rig.clock.advance(10_000);
+    assert.deepEqual([calls, rig.manager.pending, problems(rig)], [1, 0, []]);
+  });
+
   /** Reconciles once more what was written while no watch brings anything; labels that the reconciles saw. */
   async function writeUnseen(): Promise<{ rig: Rig; watches: SlowWatches; seen: (string | undefined)[] }> {
     const seen: (string | undefined)[] = [];

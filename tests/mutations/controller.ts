@@ -350,8 +350,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: a status is written in the state before the reconcile's own writes",
     file: "src/controller/reconcile_loop.ts",
-    find: "self.patchStatusOf(self.lastWritten(marked), result.status)",
-    replace: "self.patchStatusOf(marked, result.status)",
+    find: "const last = self.lastWritten(marked);",
+    replace: "const last = marked;",
     test: "tests/controller/own_object_test.ts",
   },
   {
@@ -425,6 +425,34 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     find: "const status = asSent(given);",
     replace: "const status = given;",
     test: "tests/controller/cached_client_test.ts",
+  },
+  {
+    name: "controller: an object that is deleted before it gets its finalizer is a failure",
+    file: "src/controller/reconcile_loop.ts",
+    find: "await this.#ifPresent(key, signal, () => self.setFinalizers(object, [...finalizers, finalizer]))",
+    replace: "await self.setFinalizers(object, [...finalizers, finalizer])",
+    test: "tests/controller/finalizers_test.ts",
+  },
+  {
+    name: "controller: an object that is deleted before its status is written is a failure",
+    file: "src/controller/reconcile_loop.ts",
+    find: "await this.#ifPresent(key, signal, () => self.patchStatusOf(last, status))",
+    replace: "await self.patchStatusOf(last, status)",
+    test: "tests/controller/own_object_test.ts",
+  },
+  {
+    name: "controller: a request is taken for a change",
+    file: "src/controller/cached_client.ts",
+    find: "changed: object.metadata?.resourceVersion !== before?.metadata?.resourceVersion }",
+    replace: "changed: true }",
+    test: "tests/controller/cached_client_test.ts",
+  },
+  {
+    name: "controller: caches of other selections have one name",
+    file: "src/controller/cached_resource.ts",
+    find: ", client.selection && `(${client.selection})`",
+    replace: "",
+    test: "tests/controller/manager_test.ts",
   },
   {
     name: "controller: any 404 means that an object was deleted",
