@@ -36,8 +36,8 @@ export interface ResourceClient<T extends KubernetesObject> {
    * Server, namespace, selectors, and what is kept or dropped of the objects: as `ListerWatcher.identity`.
    */
   readonly identity: string;
-  /** Its selectors, and whether it reads metadata only, for texts: `app=web, metadata only`; `""` for all. */
-  readonly selection?: string;
+  /** For texts: its selectors of labels and of fields, and `metadata only`; each if it has it. */
+  readonly selection?: readonly (string | false | undefined)[];
 
   /** The uid of the namespace `kube-system`: as `ListerWatcher.clusterUid`. */
   clusterUid(signal?: AbortSignal): Promise<string>;

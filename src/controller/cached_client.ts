@@ -1,5 +1,5 @@
 import type { DeleteOptions } from "../client/resource_client.ts";
-import { formatObjectName, type KubernetesObject } from "../meta/object.ts";
+import { formatObjectName, type KubernetesObject, type OwnerReference } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import { isNotFound } from "../meta/status.ts";
 import { listAllByNamespace } from "../informer/lister.ts";
@@ -70,6 +70,7 @@ export interface CachedClient<T extends KubernetesObject, I extends string = str
    * taken over from others (`force: false`: a conflict then). Nothing is sent if the object is so
    * already. `apiVersion` and `kind` may be left out.
    *
+   * @throws {TypeError} Another object is the controlling owner of the present one.
    * @see https://kubernetes.io/docs/reference/using-api/server-side-apply/
    */
   apply(config: T, options?: { readonly force?: boolean }): Promise<Applied<T>>;
@@ -80,7 +81,8 @@ export interface CachedClient<T extends KubernetesObject, I extends string = str
    * written where it is a subresource: `patchStatus` does that. Mirrors controller-runtime's `CreateOrPatch`,
    * but for the status, and with the object's version.
    *
-   * @throws {TypeError} `change` returned no object.
+   * @throws {TypeError} `change` returned no object, or one with another controlling owner than the present
+   * one has.
    */
   createOrUpdate(
     name: string,
@@ -189,6 +191,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     if (live !== undefined && isApplied(complete, live, { manager, remembered: applied.get(manager, key) })) {
       return { object: live, changed: false };
     }
+    requireOwner(complete, live, key);
     const { force = true } = options;
     const object = await this.#write((signal) =>
       this.#resource.client.apply(complete, {
@@ -222,7 +225,9 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
       return { object: await this.create(await changed(bare as unknown as T)), changed: true };
     }
     const copy = asSent(present); // the cache's is shared
-    const patch = mergePatch(present, await changed(copy));
+    const wanted = await changed(copy);
+    requireOwner(wanted, present, formatObjectName({ namespace, name }));
+    const patch = mergePatch(present, wanted);
     if (patch === undefined) return { object: present, changed: false };
     return answered(await this.#patchVersion(present, patch as object, {}), present);
   }
@@ -359,6 +364,26 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
  */
 function answered<T extends KubernetesObject>(object: T, before: T | undefined): Applied<T> {
   return { object, changed: object.metadata?.resourceVersion !== before?.metadata?.resourceVersion };
+}
+
+/**
+ * As controller-runtime's `SetControllerReference`: an owner that was created again may have the object.
+ *
+ * @throws {TypeError} Another object controls it. Each would take it from the other, for ever.
+ */
+function requireOwner(wanted: KubernetesObject, live: KubernetesObject | undefined, key: string): void {
+  const [ours, theirs] = [controllerOf(wanted), live && controllerOf(live)];
+  if (ours === undefined || theirs === undefined || isSameOwner(ours, theirs)) return;
+  throw new TypeError(
+    `Cannot take ${JSON.stringify(key)} from ${theirs.kind} ${theirs.name}, which is its controlling ` +
+      "owner: give it another name",
+  );
+}
+
+const groupOf = ({ apiVersion }: OwnerReference) => apiVersion.split("/").at(-2);
+
+function isSameOwner(a: OwnerReference, b: OwnerReference): boolean {
+  return a.kind === b.kind && a.name === b.name && groupOf(a) === groupOf(b);
 }
 
 /** A value as the server reads it: a `Date` is a text there, and what is `undefined` is not there. */

@@ -367,6 +367,44 @@ describe("ReconcileClient: writes", () => {
   });
 });
 
+describe("ReconcileClient.apply and createOrUpdate, of an object that has a controlling owner", () => {
+  const owner = (name: string, uid: string, apiVersion = "example.com/v1") =>
+    ownedBy({ apiVersion, kind: "Widget", metadata: { name, uid } });
+  const ownedMap = (owned: ReturnType<typeof owner>): Thing => ({
+    ...map("m", { a: "1" }),
+    metadata: { name: "m", namespace: "shop", ...owned },
+  });
+
+  for (
+    const [name, other] of [
+      ["of another name", owner("b", "u-b")],
+      ["of another group", owner("a", "u-b", "example.net/v1")],
+    ] as const
+  ) {
+    it(`refuse to take it from an owner ${name}, as that would take it back`, async () => {
+      await using cache = await startCache(MAPS, [ownedMap(owner("a", "u-a"))]);
+      const client = cache.client();
+      const refused = /^TypeError: Cannot take "shop\/m" from Widget a, .* owner: give it another name/;
+      await assert.rejects(client.apply(ownedMap(other)), refused);
+      await assert.rejects(client.createOrUpdate("m", () => ownedMap(other)), refused);
+      assert.deepEqual(cache.requests(), []);
+    });
+  }
+
+  it("give it to an owner that was created again, in any version, and leave it to its owner", async () => {
+    await using cache = await startCache(MAPS);
+    await cache.client().apply(ownedMap(owner("a", "u-a")));
+    const again = owner("a", "u-b", "example.com/v2");
+    const { object } = await cache.after(cache.client().apply(ownedMap(again)));
+    assert.deepEqual(object.metadata?.ownerReferences, again.ownerReferences);
+    const later = owner("a", "u-c");
+    const made = await cache.after(cache.client().createOrUpdate("m", () => ownedMap(later)));
+    assert.deepEqual(made.object.metadata?.ownerReferences, later.ownerReferences);
+    const { changed } = await cache.after(cache.client().apply(map("m", { a: "2" })));
+    assert.equal(changed, true);
+  });
+});
+
 describe("ReconcileClient.apply", () => {
   it("takes over the fields of others unless it must not, as the controller's manager", async () => {
     await using cache = await startCache(MAPS);

@@ -441,6 +441,27 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/own_object_test.ts",
   },
   {
+    name: "controller: an object is taken from another owner",
+    file: "src/controller/cached_client.ts",
+    find: "|| isSameOwner(ours, theirs)) return;",
+    replace: ") return;\n  if (ours) return;",
+    test: "tests/controller/cached_client_test.ts",
+  },
+  {
+    name: "controller: an owner of another group is the same",
+    file: "src/controller/cached_client.ts",
+    find: " && groupOf(a) === groupOf(b);",
+    replace: ";",
+    test: "tests/controller/cached_client_test.ts",
+  },
+  {
+    name: "controller: an owner that was created again is another one",
+    file: "src/controller/cached_client.ts",
+    find: "return a.kind === b.kind && a.name === b.name &&",
+    replace: "return a.uid === b.uid &&",
+    test: "tests/controller/cached_client_test.ts",
+  },
+  {
     name: "controller: a request is taken for a change",
     file: "src/controller/cached_client.ts",
     find: "changed: object.metadata?.resourceVersion !== before?.metadata?.resourceVersion }",
@@ -450,7 +471,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: caches of other selections have one name",
     file: "src/controller/cached_resource.ts",
-    find: ", client.selection && `(${client.selection})`",
+    find: ", selection && `(${selection})`",
     replace: "",
     test: "tests/controller/manager_test.ts",
   },
