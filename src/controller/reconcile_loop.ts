@@ -86,6 +86,8 @@ export class ReconcileLoop {
   readonly #aborts = new Set<(reason: unknown) => void>();
   readonly #userMetrics: ReconcileMetrics;
   #isStopping = false;
+  #isNamespaced: boolean | undefined;
+  #hasOtherScope = false;
   #activeWorkers = 0;
 
   constructor(controller: AnyController, { self, resources }: LoopCaches, settings: LoopSettings) {
@@ -316,6 +318,7 @@ export class ReconcileLoop {
   async #reconcile(key: string, signal: AbortSignal): Promise<string> {
     const object = await this.#present(key, signal);
     if (object === undefined) {
+      this.#checkScope(key);
       this.#retries.forget(key);
       this.#writes.delete(key);
       return "success";
@@ -373,10 +376,22 @@ export class ReconcileLoop {
     try {
       return await write();
     } catch (error) {
-      // A `status` that its kind lacks is 404, too.
-      if (!isNotFound(error) || await this.#onServer(key, signal) !== undefined) throw error;
-      return undefined;
+      if (!isNotFound(error)) throw error;
+      if (await this.#onServer(key, signal) === undefined) return undefined;
+      // The server's message does not say so.
+      const why = `${errorMessage(error)} (does its definition have the subresource "status"?)`;
+      throw new Error(why, { cause: error });
     }
+  }
+
+  /** A key of the other scope is no object's: what it is about would never be reconciled. */
+  #checkScope(key: string): void {
+    if (this.#hasOtherScope) return;
+    this.#isNamespaced ??= this.#self.informer.indexer.listKeys().at(0)?.includes("/");
+    if (this.#isNamespaced === undefined || this.#isNamespaced === key.includes("/")) return;
+    this.#hasOtherScope = true; // a defect of the program: once is enough
+    const form = this.#isNamespaced ? "namespace/name" : "the name alone";
+    this.#log(key).warn(`${this.#shown(key)} is no key of ${this.#self.name}: write ${form}`);
   }
 
   async #present(key: string, signal: AbortSignal): Promise<KubernetesObject | undefined> {

@@ -129,3 +129,34 @@ describe("Manager.run, of a reconcile that throws what is no error", () => {
     });
   }
 });
+
+describe("Watched.keys", () => {
+  for (
+    const [resource, object, wrong, form] of [
+      [WIDGETS, widget("a", "red"), "a", "namespace/name"],
+      ["v1/nodes", { metadata: { name: "a" } }, "shop/a", "the name alone"],
+    ] as const
+  ) {
+    it(`reports once a key that can be no object's of ${resource}`, async () => {
+      const reconciled: string[] = [];
+      await using rig = startRig((cluster) =>
+        defineController({
+          name: "things",
+          for: cluster.resource(resource),
+          watches: {
+            secrets: { resource: cluster.resource("v1/secrets"), keys: () => [wrong, "absent", "x/absent"] },
+          },
+          reconcile: (_, { key }) => void reconciled.push(key),
+        })
+      );
+      rig.server.create(resource, object);
+      for (const name of ["b", "c"]) {
+        rig.server.create("v1/secrets", { metadata: { name, namespace: "shop" } });
+      }
+      await rig.clock.advance(1_000);
+      const lines = rig.lines.filter((line) => !line.startsWith("info"));
+      assert.deepEqual(lines, [`warn ${wrong} is no key of ${resource}: write ${form}`]);
+      assert.equal(reconciled.length, 1);
+    });
+  }
+});

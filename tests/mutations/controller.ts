@@ -462,6 +462,20 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/cached_client_test.ts",
   },
   {
+    name: "controller: a key that is no object's is taken in silence",
+    file: "src/controller/reconcile_loop.ts",
+    find: "      this.#checkScope(key);\n",
+    replace: "",
+    test: "tests/controller/results_test.ts",
+  },
+  {
+    name: "controller: every key of the other scope is reported",
+    file: "src/controller/reconcile_loop.ts",
+    find: "this.#hasOtherScope = true;",
+    replace: "",
+    test: "tests/controller/results_test.ts",
+  },
+  {
     name: "controller: a request is taken for a change",
     file: "src/controller/cached_client.ts",
     find: "changed: object.metadata?.resourceVersion !== before?.metadata?.resourceVersion }",
@@ -478,8 +492,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: any 404 means that an object was deleted",
     file: "src/controller/reconcile_loop.ts",
-    find: " || await this.#onServer(key, signal) !== undefined",
-    replace: "",
+    find: "if (await this.#onServer(key, signal) === undefined) return undefined;",
+    replace: "return undefined;",
     test: "tests/controller/finalizers_test.ts",
   },
   {
