@@ -222,19 +222,25 @@ class Reflection {
     return this.#stoppedMs !== undefined && monotonicNow(this.#clock) - this.#stoppedMs >= RESTART_MS;
   }
 
-  /** Lets it run for a while, and tidies the database up. */
+  /** Tidies the database up, and lets it run for a while. */
   async slice(): Promise<void> {
+    await this.#tidy();
     await sleep(SLICE_MS, { clock: this.#clock });
-    for (let step = 0; step < MOST_RECLAIM_STEPS && this.#stoppedMs === undefined; step++) {
-      const isListing = this.#informer.status().phase !== "watching";
-      if (!this.#disk.reclaim({ isListing })) return;
-      await nextTurn();
-    }
   }
 
   stop(): void {
     this.#stoppedMs = monotonicNow(this.#clock);
     this.#abort.abort();
+  }
+
+  /** What a crash has left over comes first: an object that crashes soon, again and again, would fill up. */
+  async #tidy(): Promise<void> {
+    await this.loaded;
+    for (let step = 0; step < MOST_RECLAIM_STEPS && this.#stoppedMs === undefined; step++) {
+      const isListing = this.#informer.status().phase !== "watching";
+      if (!this.#disk.reclaim({ isListing })) return;
+      await nextTurn();
+    }
   }
 
   async #loaded(): Promise<void> {

@@ -650,6 +650,23 @@ describe("ReflectorObject", () => {
     }
   });
 
+  it("deletes what a crash has left over as soon as it runs again, however soon it crashes again", async () => {
+    using rig = new Rig();
+    for (let i = 0; i < 300; i++) rig.server.create("v1/pods", pod(`web-${i}`, { namespace: "shop" }));
+    rig.server.intercept(answerStatus(400), { match: ({ query }) => query.sendInitialEvents === "true" });
+    rig.server.intercept(trickle, { match: ({ isWatch, query }) => !isWatch && !isProof(query.limit) });
+    await rig.platform.fetch("/readyz");
+    const counts: number[] = [];
+    for (let crash = 0; crash < 5; crash++) {
+      await rig.clock.advance(44_000);
+      rig.platform.commit();
+      counts.push(Number([...rig.platform.sql.exec("SELECT count(*) FROM listwatch_bodies").raw()][0][0]));
+      rig.platform.kill();
+    }
+    assert.ok(counts[0] > 10, `${counts}`);
+    assert.ok(counts.every((count) => count <= counts[0]), `${counts}`);
+  });
+
   it("keeps all objects of a list that takes ten minutes", async () => {
     const count = 3_000;
     using rig = new Rig();
