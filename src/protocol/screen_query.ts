@@ -241,7 +241,9 @@ function readSortedBy(reader: ScreenReader): SortKey["by"] {
 
 function readNumber(text: string): number {
   if (/^[0-9]{1,9}$/.test(text)) return Number(text);
-  throw new ScreenSyntaxError(`${JSON.stringify(text.slice(0, 20))} is no number of rows; write 0 or more`);
+  throw new ScreenSyntaxError(
+    `${JSON.stringify(text.slice(0, 20))} is no number of rows; write 0 to 999999999`,
+  );
 }
 
 function readKey(text: string): string {

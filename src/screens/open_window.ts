@@ -1,5 +1,5 @@
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
-import { type OpenWindowOptions, WindowStore } from "./window_store.ts";
+import { type OpenWindowOptions, type WindowQuery, WindowStore } from "./window_store.ts";
 
 /** A row of a Table. */
 export interface TableRow {
@@ -45,14 +45,16 @@ export function openWindow<T extends KubernetesObject = KubernetesObject>(
   options: OpenWindowOptions & { readonly table?: false },
 ): WindowStore<T>;
 export function openWindow(options: OpenWindowOptions): WindowStore<unknown> {
-  const { sortBy, limit } = options;
+  return new WindowStore(options, requireWindow);
+}
+
+function requireWindow({ sortBy, limit }: WindowQuery): void {
   if (sortBy === undefined || sortBy.length === 0) {
     throw new TypeError("Cannot open a window without an order: say by what its rows are sorted in `sortBy`");
   }
   if (limit === undefined) {
     throw new TypeError("Cannot open a window of all rows: say how many it has in `limit`, 1,000 at most");
   }
-  return new WindowStore(options);
 }
 
 /**
@@ -77,10 +79,13 @@ export function openWindow(options: OpenWindowOptions): WindowStore<unknown> {
 export function openGroups(
   options: Omit<OpenWindowOptions, "sortBy" | "limit" | "offset" | "around" | "fields" | "table">,
 ): WindowStore<Group> {
-  if (options.groupBy === undefined || options.groupBy.length === 0) {
+  return new WindowStore(options, requireGroups);
+}
+
+function requireGroups({ groupBy }: WindowQuery): void {
+  if (groupBy === undefined || groupBy.length === 0) {
     throw new TypeError(
       "Cannot open groups without a field: say by which values objects are counted in `groupBy`",
     );
   }
-  return new WindowStore(options);
 }

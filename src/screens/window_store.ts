@@ -20,7 +20,7 @@ export interface WindowQuery {
   readonly offset?: number;
   /** The object in whose middle the window is, as `namespace/name`; in place of `offset`. */
   readonly around?: string;
-  /** The fields that objects have, those of a Table's rows too; all of them by default. */
+  /** The fields that objects have, those of a Table's rows too; all by default, and where it is empty. */
   readonly fields?: readonly string[];
   /** A filter, such as `status.phase=Running,metadata.name~web`: only objects that fulfil it count. */
   readonly filter?: string;
@@ -97,6 +97,7 @@ export class WindowStore<Row> {
   readonly #logger: Logger;
   readonly #staleAfterMs: number;
   readonly #listeners = new Set<() => void>();
+  readonly #check: (query: WindowQuery) => void;
   #query: WindowQuery;
   #snapshot: WindowSnapshot<Row> = {
     state: "connecting",
@@ -108,19 +109,24 @@ export class WindowStore<Row> {
     error: undefined,
   };
   #shown: WindowRows<Row> | undefined;
+  /** Whether rows were ever shown. */
+  #hasRows = false;
   #stop = new AbortController();
   #silence: TimerHandle;
   #reopening: TimerHandle;
 
-  constructor(options: OpenWindowOptions) {
+  /** @param check Throws where a query is none of such a window. */
+  constructor(options: OpenWindowOptions, check: (query: WindowQuery) => void) {
     const { url, table: _, fetch: __, random: ___, logger, ...others } = options;
     const { clock = realClock, staleAfterMs = 90_000, ...query } = others;
+    check(query);
     requireNumbers("open a window", { staleAfterMs }, { least: 1 });
     new URL(url, globalThis.location?.href); // an error now, not later
     this.#options = options;
     this.#clock = clock;
     this.#logger = guardedLogger(logger);
     this.#staleAfterMs = staleAfterMs;
+    this.#check = check;
     this.#query = query;
     this.#run();
   }
@@ -137,15 +143,20 @@ export class WindowStore<Row> {
   /**
    * Shows something else: another place, order or filter; absent parts stay. The rows stay until the others
    * are there.
+   *
+   * @throws {TypeError} There would be no order, number of rows or `groupBy` left; nothing changes.
    */
   show(query: WindowQuery): void {
     if (this.#snapshot.state === "closed") return;
     const { offset, around, ...rest } = this.#query;
     const isPlaced = "offset" in query || "around" in query;
-    this.#query = { ...rest, ...(!isPlaced && { offset, around }), ...query };
+    const next = { ...rest, ...(!isPlaced && { offset, around }), ...query };
+    this.#check(next);
+    this.#query = next;
     this.#end();
     this.#stop = new AbortController();
     this.#run();
+    if (this.#snapshot.state === "refused") this.#becomeStale(undefined);
   }
 
   /** Ends the window. The rows stay, and change no more. */
@@ -167,18 +178,25 @@ export class WindowStore<Row> {
     const { random = Math.random } = this.#options;
     const clock = this.#clock;
     const backoff = newReflectorBackoff({ clock, random, backoff: BACKOFF });
+    // Where the rows of this query were shown last, and whether the object that they are around was deleted.
+    let place: number | undefined;
+    let isDeleted = false;
     for (;;) {
       this.#shown = undefined;
       const startMs = monotonicNow(clock);
       let error: Error | undefined;
       try {
-        await this.#read(signal);
+        await this.#read(signal, isDeleted ? place : undefined);
       } catch (reason) {
         error = reason instanceof Error ? reason : new Error(String(reason));
       }
       if (signal.aborted) return; // the timers are those of what is shown now
       clock.clearTimeout(this.#silence);
       const isShown = this.#shown !== undefined;
+      place = (this.#shown as WindowRows<Row> | undefined)?.offset ?? place;
+      // An open window stays where its object was: one that opens again does, too.
+      isDeleted = !isDeleted && place !== undefined && this.#query.around !== undefined && isNotFound(error);
+      if (isDeleted) continue;
       const wasOpen = isShown && monotonicNow(clock) - startMs >= REOPEN_MS;
       if (wasOpen) backoff.reset();
       if (error instanceof StatusError && isFinal(error)) {
@@ -194,7 +212,7 @@ export class WindowStore<Row> {
     }
   }
 
-  async #read(signal: AbortSignal): Promise<void> {
+  async #read(signal: AbortSignal, place: number | undefined): Promise<void> {
     const silence = new AbortController();
     const either = AbortSignal.any([signal, silence.signal]);
     const error = new Error(`the server has said nothing for ${this.#staleAfterMs} ms`);
@@ -206,7 +224,7 @@ export class WindowStore<Row> {
     received();
     const { fetch = (request: Request) => globalThis.fetch(request), table } = this.#options;
     const accept = table ? TABLE : "application/json";
-    const request = new Request(this.#url(), {
+    const request = new Request(this.#url(place), {
       headers: { Accept: accept },
       cache: "no-store",
       signal: either,
@@ -237,13 +255,15 @@ export class WindowStore<Row> {
     }
   }
 
-  #url(): URL {
+  /** @param place The first row, in place of the object that the query names. */
+  #url(place: number | undefined): URL {
     const url = new URL(this.#options.url, globalThis.location?.href);
     const { table } = this.#options;
     url.searchParams.set("watch", "true");
     if (table) url.searchParams.set("includeObject", "Metadata");
-    for (const [name, value] of Object.entries(this.#query)) {
-      if (value === undefined) continue;
+    const query = place === undefined ? this.#query : { ...this.#query, around: undefined, offset: place };
+    for (const [name, value] of Object.entries(query)) {
+      if (value === undefined || Array.isArray(value) && value.length === 0) continue;
       url.searchParams.set(name, Array.isArray(value) ? value.join(",") : String(value));
     }
     return url;
@@ -252,6 +272,7 @@ export class WindowStore<Row> {
   #show(shown: WindowRows<Row>, ageMs: number | undefined): void {
     this.#clock.clearTimeout(this.#reopening);
     const { error } = this.#snapshot;
+    this.#hasRows = true;
     const isStale = ageMs === undefined ? error instanceof StaleServerError : ageMs > this.#staleAfterMs;
     this.#become({
       ...shown,
@@ -267,10 +288,9 @@ export class WindowStore<Row> {
     );
   }
 
-  #becomeStale(error: Error): void {
+  #becomeStale(error: Error | undefined): void {
     this.#clock.clearTimeout(this.#reopening);
-    const { state } = this.#snapshot;
-    this.#become({ state: state === "live" || state === "stale" ? "stale" : "connecting", error });
+    this.#become({ state: this.#hasRows ? "stale" : "connecting", error });
   }
 
   readonly #hasThrown = (error: unknown): void => {
@@ -280,7 +300,9 @@ export class WindowStore<Row> {
 
   #become(change: Partial<WindowSnapshot<Row>>): void {
     this.#snapshot = { ...this.#snapshot, ...change };
-    for (const listener of Array.from(this.#listeners)) callGuarded(listener, this.#hasThrown);
+    for (const listener of Array.from(this.#listeners)) {
+      if (this.#listeners.has(listener)) callGuarded(listener, this.#hasThrown);
+    }
   }
 }
 
@@ -293,6 +315,10 @@ class StaleServerError extends Error {
 
 function isFinal({ httpStatus }: StatusError): boolean {
   return httpStatus >= 400 && httpStatus < 500 && ![408, 410, 425, 429].includes(httpStatus);
+}
+
+function isNotFound(error: Error | undefined): boolean {
+  return error instanceof StatusError && error.httpStatus === 404;
 }
 
 function isExpired(error: Error): boolean {

@@ -51,6 +51,11 @@ class World {
     };
   }
 
+  groups() {
+    const { sortBy: _, limit: __, ...options } = this.options();
+    return { ...options, groupBy: ["status.phase"] };
+  }
+
   /** Breaks all connections. */
   cut(): void {
     for (const stream of this.#streams.splice(0)) stream.error(new TypeError("cut"));
@@ -330,6 +335,83 @@ describe("openWindow", () => {
     await world.settled();
     assert.equal(window.getSnapshot().state, "live");
     window.close();
+  });
+
+  it("is no longer refused once it shows something else, whatever that is answered", async () => {
+    const answers = [() => new Promise<Response>(() => {}), () => new Response("not now", { status: 503 })];
+    for (const hasRows of [false, true]) {
+      for (const answer of answers) {
+        const world = new World();
+        if (!hasRows) world.answers.push(() => new Response("no", { status: 403 }));
+        const window = openWindow(world.options());
+        await world.settled();
+        if (hasRows) {
+          world.answers.push(() => new Response("no", { status: 403 }));
+          window.show({ offset: 1 });
+          await world.settled();
+        }
+        assert.equal(window.getSnapshot().state, "refused");
+        world.answers.push(answer);
+        window.show({ offset: 2 });
+        const { state, error, rows } = window.getSnapshot();
+        assert.deepEqual(
+          [state, error, rows.length],
+          hasRows ? ["stale", undefined, 2] : [
+            "connecting",
+            undefined,
+            0,
+          ],
+        );
+        await world.settled();
+        assert.equal(window.getSnapshot().state, hasRows ? "stale" : "connecting");
+        window.close();
+      }
+    }
+  });
+
+  it("stays where it was when the object that it is around was deleted before it opens again", async () => {
+    const world = new World([pod("a/1", 1, 1), pod("a/2", 2, 2), pod("a/3", 3, 3), pod("a/4", 4, 4)]);
+    const window = openWindow(world.options({ around: "a/3" }));
+    await world.settled();
+    assert.deepEqual(namesOf(window.getSnapshot()), ["2", "3"]);
+    world.informer.remove("a/3", 1_001);
+    await world.settled(5_000);
+    assert.deepEqual(namesOf(window.getSnapshot()), ["2", "4"]);
+    world.end();
+    await world.settled(1_000);
+    assert.equal(window.getSnapshot().state, "live");
+    assert.deepEqual(namesOf(window.getSnapshot()), ["2", "4"]);
+    assert.equal(world.urls.at(-1)?.searchParams.get("offset"), "1");
+    window.show({ around: "a/5" });
+    await world.settled();
+    assert.match(window.getSnapshot().error?.message ?? "", /"a\/5" is none of the objects/);
+    window.close();
+  });
+
+  it("sends no list of fields or sums that is empty", async () => {
+    const world = new World();
+    const window = openWindow(world.options({ fields: [] }));
+    const groups = openGroups({ ...world.groups(), sum: [] });
+    await world.settled();
+    assert.deepEqual([window.getSnapshot().state, groups.getSnapshot().state], ["live", "live"]);
+    window.close();
+    groups.close();
+  });
+
+  it("throws for what is no window, and continues with what it shows", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    const groups = openGroups(world.groups());
+    await world.settled();
+    for (const query of [{ sortBy: undefined }, { sortBy: [] }, { limit: undefined }]) {
+      assert.throws(() => window.show(query), TypeError);
+    }
+    for (const groupBy of [undefined, []]) assert.throws(() => groups.show({ groupBy }), TypeError);
+    await world.settled();
+    assert.deepEqual([window.getSnapshot().state, groups.getSnapshot().state], ["live", "live"]);
+    assert.equal(world.urls.length, 2);
+    window.close();
+    groups.close();
   });
 
   it("waits longer and longer where streams end as soon as they begin", async () => {
@@ -681,6 +763,24 @@ describe("openWindow", () => {
     assert.equal(paused.clock.pendingTimers, 0);
   });
 
+  it("calls no listener any more that another one has removed", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    const calls: string[] = [];
+    window.subscribe(() => {
+      calls.push("first");
+      stop();
+    });
+    const stop = window.subscribe(() => calls.push("second"));
+    await world.settled();
+    assert.deepEqual(calls, ["first"]);
+    window.subscribe(() => window.close());
+    window.subscribe(() => calls.push("last"));
+    world.informer.put(pod("a/9", 1_001, 9));
+    await world.settled(1_000);
+    assert.deepEqual(calls, ["first", "first", "first", "last"]);
+  });
+
   it("calls a listener that another one has added from the next change on", async () => {
     const world = new World();
     const window = openWindow(world.options());
@@ -773,8 +873,11 @@ describe("openWindow", () => {
 describe("openGroups", () => {
   it("counts objects, live", async () => {
     const world = new World();
-    const { sortBy: _, limit: __, ...options } = world.options();
-    const groups = openGroups({ ...options, groupBy: ["metadata.namespace"], sum: ["status.restarts"] });
+    const groups = openGroups({
+      ...world.groups(),
+      groupBy: ["metadata.namespace"],
+      sum: ["status.restarts"],
+    });
     await world.settled();
     assert.deepEqual(groups.getSnapshot().rows, [
       { group: { "metadata.namespace": "a" }, count: 3, sums: { "status.restarts": 6 } },
