@@ -39,6 +39,7 @@ export interface CacheSettings {
   readonly metrics: Metrics | undefined;
   /** How often handlers that ask for it may be notified of all objects, in milliseconds; 0: never. */
   readonly resyncPeriodMs: number;
+  readonly freezeObjects?: boolean;
   readonly cluster: string;
 }
 
@@ -78,7 +79,7 @@ export class CachedResource {
   #described: Promise<ResourceDescription> | undefined;
 
   constructor(client: ResourceClient<KubernetesObject>, settings: CacheSettings) {
-    const { clock, random, logger, metrics, cluster, resyncPeriodMs } = settings;
+    const { clock, random, logger, metrics, cluster, resyncPeriodMs, freezeObjects = false } = settings;
     this.client = client;
     const title = `${cluster && `${cluster}: `}${formatResource(client.resource)}`;
     const where = client.namespaces ? `${client.namespaces.names.length} namespaces` : client.namespace;
@@ -93,6 +94,7 @@ export class CachedResource {
       reflector: { random },
       // Handlers come when it runs, and are then notified no more often than this.
       resyncPeriodMs,
+      freezeObjects,
       ...(metrics && { metrics }),
     });
     this.informer.observeHeld((event) => {

@@ -47,6 +47,11 @@ export interface ManagerOptions {
    * default. A quiet resource has one bookmark a minute.
    */
   readonly maxLagMs?: number;
+  /**
+   * For development: freezes the objects of the caches, so that a reconcile which changes one throws where it
+   * does so. `false` by default, `true` in tests with `testController` and `simulateController`.
+   */
+  readonly freezeObjects?: boolean;
   /** Receives measurements under controller-runtime's names, and those of informers; none by default. */
   readonly metrics?: ManagerMetrics;
   /** Receives log lines; the console gets warnings and errors by default. */
@@ -144,6 +149,7 @@ export class Manager implements AsyncDisposable {
     const periods = options.controllers.map(({ parts }) => parts.resyncPeriodMs).filter((ms) => ms > 0);
     this.#clusters = clustersOf(options, {
       resyncPeriodMs: periods.length === 0 ? 0 : Math.min(...periods),
+      freezeObjects: options.freezeObjects ?? false,
       clock: this.#clock,
       random,
       logger: this.#logger,

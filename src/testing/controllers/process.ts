@@ -69,6 +69,7 @@ export class ControllerProcess {
     });
     this.manager = new Manager(cluster, {
       random: options.random,
+      freezeObjects: true,
       ...options.manager,
       controllers: [options.define(cluster, options.memory)].flat(),
       clock,

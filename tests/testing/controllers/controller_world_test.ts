@@ -25,6 +25,26 @@ describe("testController", () => {
     assert.equal(world.clock.now(), startMs);
   });
 
+  it("fails a reconcile that changes an object of the cache, unless it must not", async () => {
+    for (const freezeObjects of [undefined, false]) {
+      let calls = 0;
+      const define: DefineControllers = (cluster) =>
+        defineController({
+          name: "widgets",
+          for: cluster.resource<KubernetesObject & { spec: { color?: string } }>(WIDGETS),
+          reconcile({ spec }) {
+            if (calls++ === 0) spec.color = "blue";
+          },
+        });
+      const manager = freezeObjects === undefined ? {} : { freezeObjects };
+      await using world = await testController(define, { customResources, manager });
+      world.create(WIDGETS, widget("a", "red"));
+      await world.idle();
+      const failed = world.lines.filter((line) => line.startsWith("warn Cannot reconcile default/a"));
+      assert.deepEqual([calls, failed.length], freezeObjects === undefined ? [2, 1] : [1, 0]);
+    }
+  });
+
   it("reconciles the objects of before the start", async () => {
     await using world = await newWorld();
     world.crash();
