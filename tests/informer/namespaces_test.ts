@@ -495,6 +495,15 @@ describe("NamespaceSet", () => {
     assert.deepEqual(called, ["first", "first", "second"]);
   });
 
+  it("calls no listener any more that another one has removed", () => {
+    const set = new NamespaceSet(["a"]);
+    let calls = 0;
+    set.onChange(() => stop());
+    const stop = set.onChange(() => calls++);
+    set.set(["b"]);
+    assert.equal(calls, 0);
+  });
+
   it("calls all listeners after a change where one throws, and logs that", async () => {
     const logger = new LogRecorder();
     const set = new NamespaceSet(["a"], { logger });

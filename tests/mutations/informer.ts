@@ -252,6 +252,13 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/informer/namespaces_test.ts",
   },
   {
+    name: "namespaces: a listener is called that another one has removed",
+    file: "src/informer/namespaces/namespace_set.ts",
+    find: "if (this.#listeners.has(listener)) callGuarded",
+    replace: "callGuarded",
+    test: "tests/informer/namespaces_test.ts",
+  },
+  {
     name: "informer: a delete by key leaves the key in the ledger of what was quarantined",
     file: "src/informer/delta_applier.ts",
     find: "    this.#quarantine.release(key, resourceVersion);\n",

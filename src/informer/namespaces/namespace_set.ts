@@ -64,7 +64,9 @@ export class NamespaceSet implements NamespaceNames {
       const message = `a listener of ${next.length} namespaces threw: ${errorMessage(error)}`;
       this.#logger.error(message, { error });
     };
-    for (const listener of [...this.#listeners]) callGuarded(listener, hasThrown);
+    for (const listener of [...this.#listeners]) {
+      if (this.#listeners.has(listener)) callGuarded(listener, hasThrown);
+    }
   }
 
   /** Calls a listener after each change, until the returned function is called. */
