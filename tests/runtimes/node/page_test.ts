@@ -116,6 +116,10 @@ describe("serve() has a page in Chromium that", {
       `[...document.querySelectorAll(".tile:first-child .detail a")].map((link) => link.textContent)`;
     await until(details, ["2 not ready", "2 CrashLoopBackOff"]);
     await until(`document.getElementById("heading-newest").textContent`, "Newest pods");
+    await until(`document.querySelectorAll("#nodes li").length`, 3);
+    const unnamed = `[...document.querySelectorAll("a[href]")]
+      .filter((link) => link.getClientRects().length > 0 && !link.textContent.trim() && !link.ariaLabel).length`;
+    await until(unnamed, 0);
     await page.evaluate(`document.querySelector(".tile .detail a").click()`);
     await until(`location.hash`, "#/api/v1/pods?q=not+ready");
     await until(text("table-total"), "2 of 5,000");

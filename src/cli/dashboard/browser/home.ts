@@ -321,6 +321,8 @@ function showNodes(
       (label.children[1] as HTMLElement).hidden = bar.isCordoned !== true;
       const isRoomKnown = Number.isFinite(bar.room ?? NaN);
       const whole = isRoomKnown ? Math.max(bar.room!, bar.pods) : most;
+      // An empty link would be a stop of the keyboard without a name.
+      (value.children[0] as HTMLElement).hidden = bar.unready === 0;
       setText(value.children[0], bar.unready === 0 ? "" : `${number(bar.unready)} not ready`);
       setText(value.children[1], number(bar.pods) + (isRoomKnown ? ` of ${number(bar.room!)}` : ""));
       const [ready, rest] = Array.from(track.children, (part) => (part as HTMLElement).style);
