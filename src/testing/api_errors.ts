@@ -5,7 +5,6 @@ import { formatGroupResource } from "../meta/resource.ts";
 import { newStatus, type Status, type StatusCause, type StatusDetails, StatusError } from "../meta/status.ts";
 import { jsonText, wantsPretty } from "../protocol/representations.ts";
 import { forbiddenField, invalidFields, objectNotFound } from "../protocol/statuses.ts";
-import { isRecord } from "../util/json.ts";
 
 /** A document as an answer, indented if its request says so. */
 export function jsonResponse(document: unknown, request?: Request, status = 200): Response {
@@ -103,9 +102,11 @@ export function internal(message: string): StatusError {
 }
 
 export function invalidValue(field: string, value: unknown, detail: string): StatusCause {
-  const text = isRecord(value) || Array.isArray(value) ? JSON.stringify(value) : value;
-  const shown = typeof text === "string" ? JSON.stringify(text) : String(text);
-  return { reason: "FieldValueInvalid", message: `Invalid value: ${shown}: ${detail}`, field };
+  return {
+    reason: "FieldValueInvalid",
+    message: `Invalid value: ${JSON.stringify(value)}: ${detail}`,
+    field,
+  };
 }
 
 export function required(field: string, detail: string): StatusCause {

@@ -1,6 +1,7 @@
 /** Checks of an object before it is stored, and what the server writes into its metadata. */
 
 import { DNS_LABEL, DNS_SUBDOMAIN, groupVersion } from "../meta/resource.ts";
+import type { StatusCause } from "../meta/status.ts";
 import { forbiddenField } from "../protocol/statuses.ts";
 import { errorMessage } from "../util/errors.ts";
 import {
@@ -156,6 +157,35 @@ export function checkFinalizers(resource: ServedResource, object: JsonObject, ex
   const detail = "no new finalizers can be added if the object is being deleted, " +
     `found new finalizers []string{${list}}`;
   throw invalid(resource, existing.metadata.name, [forbiddenField("metadata.finalizers", detail)]);
+}
+
+/**
+ * Owners are whole references, and one of them at most is the controller:
+ * https://github.com/kubernetes/apimachinery/blob/master/pkg/api/validation/objectmeta.go
+ */
+export function checkOwners(resource: ServedResource, object: JsonObject, name: string): void {
+  const { ownerReferences } = metadataOf(object);
+  if (!Array.isArray(ownerReferences)) return;
+  const field = "metadata.ownerReferences";
+  const causes: StatusCause[] = [];
+  const references = ownerReferences.map((given) => {
+    const { apiVersion = "", kind = "", name = "", uid = "", ...rest } = recordOf(given);
+    const reference = { apiVersion, kind, name, uid };
+    const refuse = (key: keyof typeof reference, detail = "must not be empty") =>
+      causes.push(invalidValue(`${field}.${key}`, reference[key], detail));
+    if (String(apiVersion).split("/").at(-1) === "") refuse("apiVersion", "version must not be empty");
+    for (const key of ["kind", "name", "uid"] as const) if (reference[key] === "") refuse(key);
+    return { ...reference, ...rest };
+  });
+  const [first, ...others] = references.filter((reference) =>
+    "controller" in reference && reference.controller === true
+  );
+  for (const other of others) {
+    const of = `${first.kind}/${first.name} and ${other.kind}/${other.name}`;
+    const detail = `Only one reference can have Controller set to true. Found "true" in references for ${of}`;
+    causes.push(invalidValue(field, references, detail));
+  }
+  if (causes.length > 0) throw invalid(resource, name, causes);
 }
 
 export function finalizersOf(object: JsonObject): string[] {

@@ -18,6 +18,7 @@ import {
   checkFinalizers,
   checkName,
   checkNamespace,
+  checkOwners,
   checkPreconditions,
   checkResourceVersionText,
   checkSameName,
@@ -95,6 +96,7 @@ export class ObjectRegistry {
     }
     const name = metaText(object, "name") || this.#generatedName(resource, object);
     checkName(resource, name);
+    checkOwners(resource, object, name);
     if (resource.isCustom) this.#definitions.checkCreation(resource, name);
     const key = formatObjectName({ namespace, name });
     if (this.#state.get(resource, key) !== undefined) throw alreadyExists(resource, name);
@@ -148,6 +150,7 @@ export class ObjectRegistry {
     const { existing } = options;
     const key = formatObjectName(address);
     checkFinalizers(resource, object, existing);
+    checkOwners(resource, object, address.name);
     const updated = this.#updated(resource, object, existing, options);
     if (isSameJson(updated, existing) || options.dryRun) return updated as StoredObject;
     if (existing.metadata.deletionTimestamp && isReleased(updated)) {

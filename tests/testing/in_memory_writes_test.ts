@@ -149,6 +149,47 @@ describe("InMemoryApiServer: POST", () => {
       assert.deepEqual([status, body.metadata.name, body.metadata.resourceVersion], [201, "a", undefined]);
       assert.deepEqual([server.resourceVersion, server.list("v1/configmaps").items.length], ["1", 0]);
     }));
+
+  it("takes owners that are whole references, one of which at most is the controller", () =>
+    withServer({}, async (server) => {
+      const owner = (kind: string, more: object) =>
+        ({ apiVersion: "v1", kind, name: kind.toLowerCase(), uid: `uid-${kind}`, ...more }) as const;
+      const a = owner("A", { controller: true });
+      const b = { controller: true, ...owner("B", { blockOwnerDeletion: true }) };
+      const create = (ownerReferences: readonly object[]) =>
+        call(server, "POST", CONFIG_MAPS, { body: { metadata: { name: "own", ownerReferences } } });
+      const start = 'ConfigMap "own" is invalid: ';
+      const both = await create([a, owner("C", {}), b]);
+      assert.equal(both.status, 422);
+      const shown = `[${JSON.stringify(a)},${JSON.stringify(owner("C", {}))},${
+        JSON.stringify({ ...owner("B", {}), controller: true, blockOwnerDeletion: true })
+      }]`;
+      const one =
+        `metadata.ownerReferences: Invalid value: ${shown}: Only one reference can have Controller ` +
+        'set to true. Found "true" in references for A/a and B/b';
+      assert.equal(both.body.message, start + one);
+      const field = "metadata.ownerReferences";
+      for (
+        const [reference, wanted] of [
+          [
+            { apiVersion: "apps/", kind: "A", name: "", uid: "" },
+            `[${field}.apiVersion: Invalid value: "apps/": version must not be empty, ` +
+            `${field}.name: Invalid value: "": must not be empty, ` +
+            `${field}.uid: Invalid value: "": must not be empty]`,
+          ],
+          [
+            { apiVersion: "v1", name: "x", uid: "1" },
+            `${field}.kind: Invalid value: "": must not be empty`,
+          ],
+        ] as const
+      ) {
+        // deno-lint-ignore no-await-in-loop -- one after the other
+        assert.equal((await create([reference])).body.message, start + wanted);
+      }
+      assert.equal((await create([a, owner("C", {})])).status, 201);
+      const second = await patch(server, `${CONFIG_MAPS}/own`, { metadata: { ownerReferences: [a, b] } });
+      assert.match(second.body.message, /Only one reference can have Controller set to true/);
+    }));
 });
 
 describe("InMemoryApiServer: PUT", () => {
