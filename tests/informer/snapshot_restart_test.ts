@@ -3,7 +3,7 @@ import { nextTurn } from "../../src/util/clock.ts";
 import { type KubernetesObject, SharedIndexInformer, StatusError } from "@listwatch/cache";
 import { DecodeError, newStatus } from "@listwatch/cache/client";
 import { newInformerSnapshot } from "@listwatch/cache/informer";
-import { pod } from "@listwatch/cache/testing";
+import { answerStatus, pod } from "@listwatch/cache/testing";
 import { Disk, Machine } from "./snapshot_rig.ts";
 import { describe, it } from "./storages.ts";
 
@@ -600,6 +600,57 @@ describe("SharedIndexInformer with a snapshot", () => {
     await machine.clock.advance(10_000);
     assert.deepEqual(machine.requests(), ["watch 2", "version"]);
     assert.deepEqual([tries, informer.hasSynced()], [3, true]);
+  });
+
+  it("is confirmed by a bookmark that came before its cluster was known, once that is its own", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 300 });
+    machine.create("a");
+    const first = await machine.start({ clusterUid: () => Promise.resolve("one"), isBareSource: true });
+    await machine.clock.advance(2_000);
+    await first.stop();
+    let tries = 0;
+    const clusterUid = () =>
+      ++tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve("one");
+    const { informer } = await machine.start({ clusterUid, isBareSource: true });
+    await machine.clock.advance(950);
+    assert.deepEqual([tries, informer.hasSynced()], [2, false]);
+    await machine.clock.advance(100);
+    assert.deepEqual([tries, informer.hasSynced()], [3, true]);
+  });
+
+  it("is listed where the server turns out to be before its version, once its cluster is known", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 10 ** 8 });
+    machine.create("a");
+    const first = await machine.start({ clusterUid: () => Promise.resolve("one") });
+    await machine.clock.advance(2_000);
+    await first.stop();
+    machine.disk.meta = { ...machine.disk.meta!, resourceVersion: "9" };
+    let tries = 0;
+    const clusterUid = () =>
+      ++tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve("one");
+    machine.requests();
+    const { informer, firstSynced } = await machine.start({ clusterUid });
+    await machine.clock.advance(10_000);
+    assert.deepEqual(machine.requests().slice(0, 3), ["watch 9", "version", "list 9"]);
+    assert.deepEqual([informer.hasSynced(), firstSynced()], [true, "replaced at 2: "]);
+  });
+
+  it("asks for one proof at a time, however often the watch is opened, and for none after a stop", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 10 ** 8 });
+    machine.create("a");
+    await (await machine.start()).stop();
+    machine.server.create("v1/configmaps", { metadata: { name: "other" } });
+    machine.server.intercept(answerStatus(500), { match: ({ query }) => query.timeoutSeconds === "3" });
+    const { informer, stop } = await machine.start();
+    machine.requests();
+    await machine.clock.advance(1_100);
+    assert.deepEqual(machine.requests(), ["proof 2", "proof 2"]);
+    machine.server.closeWatches();
+    await machine.clock.advance(2_500);
+    assert.deepEqual(machine.requests(), ["watch 2"]);
+    assert.equal(informer.hasSynced(), false);
+    await stop();
+    assert.equal(machine.clock.pendingTimers, 0);
   });
 
   it("is listed where a watch is open and the question which cluster it is breaks again and again", async () => {

@@ -186,6 +186,7 @@ export class Machine {
         watch: client.watch.bind(client),
         identity: client.identity,
         description: client.description,
+        ...(clusterUid && { clusterUid }),
       }
       : Object.assign(client, { clusterUid });
     const informer = new SharedIndexInformer<KubernetesObject>(source, {

@@ -677,4 +677,32 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     replace: "logger.info",
     test: "tests/informer/snapshot_saves_test.ts",
   },
+  {
+    name: "snapshot: a bookmark before its cluster is known confirms nothing later",
+    file: "src/informer/snapshot/informer_snapshot.ts",
+    find: "      this.#isHeldBack ||= isComplete;\n",
+    replace: "",
+    test: "tests/informer/snapshot_restart_test.ts",
+  },
+  {
+    name: "snapshot: a server that is before its version is watched once its cluster is known",
+    file: "src/informer/snapshot/informer_snapshot.ts",
+    find: "if (isOther || isUndecided || isPast) {",
+    replace: "if (isOther || isUndecided) {",
+    test: "tests/informer/snapshot_restart_test.ts",
+  },
+  {
+    name: "snapshot: each watch that is opened asks for a proof of its own",
+    file: "src/informer/snapshot/informer_snapshot.ts",
+    find: "if (this.#isAsking || signal.aborted) return undefined;",
+    replace: "if (signal.aborted) return undefined;",
+    test: "tests/informer/snapshot_restart_test.ts",
+  },
+  {
+    name: "snapshot: proofs are requested after a stop",
+    file: "src/informer/snapshot/informer_snapshot.ts",
+    find: "    this.#stop.abort();\n    this.#confirmed.abort();\n",
+    replace: "    this.#stop.abort();\n",
+    test: "tests/informer/snapshot_restart_test.ts",
+  },
 ];
