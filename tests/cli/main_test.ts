@@ -1,14 +1,17 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { main } from "@listwatch/cache/cli";
 import { answerStatus, hang, pod } from "@listwatch/cache/testing";
 import { VERSION } from "../../src/cli/command.ts";
+import { fixture } from "../sockets/certificates.ts";
 import { RealCluster } from "./real_cluster.ts";
 
 class Stream {
@@ -70,6 +73,72 @@ describe("main", () => {
     }
     assert.match(help.stdout.text, /--token TEXT [^-]*list of processes[^-]*--token-file or LISTWATCH_TOKEN/);
     for (const line of help.stdout.text.split("\n")) assert.ok(line.length <= 120, line);
+    const whole = start(["--help"]);
+    assert.equal(await whole.exitCode, 0);
+    assert.match(whole.stdout.text, /listwatch help serve/);
+    assert.doesNotMatch(whole.stdout.text, /--kubeconfig/);
+  });
+
+  it("prints what to try, with and without a token, over http and https", async () => {
+    const tls = ["--tls-cert", fixture("server.crt"), "--tls-key", fixture("server.key")];
+    const token = ["--token", "a-token-of-some-length"];
+    const bearer = '-H "Authorization: Bearer $LISTWATCH_TOKEN"';
+    const cases: readonly (readonly [args: readonly string[], lines: readonly string[]])[] = [
+      [["--resource", "nodes,services"], [
+        "  kubectl --server=URL get nodes -A",
+        "  kubectl --server=URL get nodes -A --watch",
+        '  curl "URL/readyz?verbose"',
+      ]],
+      [tls, [
+        "  kubectl --server=URL --certificate-authority=CA.crt get pods -A",
+        "  kubectl --server=URL --certificate-authority=CA.crt get pods -A --watch",
+        '  curl --cacert CA.crt "URL/readyz?verbose"',
+      ]],
+      [[...tls, ...token], [
+        '  kubectl --server=URL --certificate-authority=CA.crt --token="$LISTWATCH_TOKEN" get pods -A',
+        `  curl --cacert CA.crt ${bearer} URL/api`,
+      ]],
+      [token, [
+        `  curl ${bearer} URL/api`,
+        "kubectl sends tokens over https only: use --tls-cert and --tls-key, or a TLS proxy.",
+      ]],
+    ];
+    for (const [args, lines] of cases) {
+      const run = start(["serve", "--port", "0", ...args]);
+      await run.stdout.shows(/Press Ctrl-C to stop/);
+      const [, url] = /Serving +(\S+)/.exec(run.stdout.text)!;
+      const [, after] = run.stdout.text.split(`\n\nOpen ${url}/ in a browser, or try:\n`);
+      assert.deepEqual(after.replaceAll(url, "URL").split("\n"), [...lines, "", "Press Ctrl-C to stop.", ""]);
+      run.stop.abort();
+      assert.equal(await run.exitCode, 0);
+    }
+  });
+
+  it("prints what it skips, and that it serves snapshots while the cluster is away", async () => {
+    await using cluster = await RealCluster.start();
+    const folder = await mkdtemp(join(tmpdir(), "listwatch-main-"));
+    const args = ["serve", "--port", "0", "--kubeconfig", cluster.kubeconfig, "--snapshot", folder];
+    cluster.server.intercept(answerStatus(403), { match: ({ path }) => /nodes|configmaps/.test(path) });
+    const first = start(args);
+    await first.stdout.shows(/Press Ctrl-C to stop/);
+    assert.match(
+      first.stdout.text,
+      new RegExp(`^Cluster {4}test \\(${cluster.url}\\)\nReflecting namespaces, pods, `),
+    );
+    assert.match(first.stderr.text, /^Skipped {4}nodes, configmaps: the server refuses to list them$/m);
+    first.stop.abort();
+    assert.equal(await first.exitCode, 0);
+    await cluster.stopListening();
+    const second = start(args);
+    await second.stdout.shows(/Serving/);
+    assert.match(second.stdout.text, new RegExp(`^Cluster {4}test \\(${cluster.url}\\)$`, "m"));
+    assert.match(
+      second.stderr.text,
+      /^Away {7}Cannot reach .*: connection refused\..* Serving the snapshots until it is back\.$/m,
+    );
+    second.stop.abort();
+    assert.equal(await second.exitCode, 0);
+    await rm(folder, { recursive: true });
   });
 
   it("prints what it serves and what to try next, serves until it is stopped, and returns 0", async () => {
@@ -230,6 +299,7 @@ describe("main", () => {
     assert.equal(await run.exitCode, 1);
     assert.match(run.stderr.text, /^listwatch: Cannot listen on 256\.0\.0\.1/);
     assert.match(run.stderr.text, /\bat .*\.(ts|js)/);
+    assert.match(run.stderr.text, /^caused by: /m);
   });
 
   it("returns 0 when it is stopped before the first lists or the first response", async () => {
@@ -244,6 +314,7 @@ describe("main", () => {
         }}
       run.stop.abort();
       assert.equal(await run.exitCode, 0, run.stderr.text);
+      assert.match(run.stdout.text, /Stopped\.\n$/);
       restore();
     }
   });
