@@ -356,7 +356,7 @@ export const CLI_FAULTS: readonly SuiteMutation[] = [
     test: "tests/cli/cluster/saved_cluster_test.ts",
   },
   {
-    name: "serve: everybody may replace snapshots",
+    name: "serve: all users may replace snapshots",
     file: "src/cli/cluster/saved_cluster.ts",
     find: "(mode & WRITABLE_BY_ALL) !== 0 && (mode & STICKY) === 0",
     replace: "false",
@@ -503,7 +503,7 @@ export const CLI_FAULTS: readonly SuiteMutation[] = [
     test: "tests/cli/cluster/select_resources_test.ts",
   },
   {
-    name: "select: the cluster is asked for its uid without need",
+    name: "select: the uid of the cluster is read without need",
     file: "src/cli/cluster/select_resources.ts",
     find: 'snapshot === undefined\n      ? ""\n      : await',
     replace: "await",
@@ -517,7 +517,7 @@ export const CLI_FAULTS: readonly SuiteMutation[] = [
     test: "tests/cli/cluster/select_resources_test.ts",
   },
   {
-    name: "select: what a connection has by default counts more than what is asked for",
+    name: "select: what a connection has by default counts more than what is named",
     file: "src/cli/cluster/select_resources.ts",
     find: "settings.resources ?? connection.defaultNames",
     replace: "connection.defaultNames ?? settings.resources",
@@ -531,7 +531,7 @@ export const CLI_FAULTS: readonly SuiteMutation[] = [
     test: "tests/cli/cluster/select_resources_test.ts",
   },
   {
-    name: "select: what is asked for may be skipped",
+    name: "select: what is named may be skipped",
     file: "src/cli/cluster/select_resources.ts",
     find: "if (names !== undefined || !isForbidden(answer.reason)) throw refusal;",
     replace: "if (!isForbidden(answer.reason)) throw refusal;",

@@ -801,7 +801,7 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     test: "tests/hono/content/content_test.ts",
   },
   {
-    name: "freshness: a source that stays is let go",
+    name: "freshness: a source that stays is no longer followed",
     file: "src/hono/content/content.ts",
     find: "if (!now.some((each) => each.informer === informer)) close();",
     replace: "close();",

@@ -57,7 +57,7 @@ describe("prepareFolder", () => {
     }
   });
 
-  it("warns where the group may write it, or everybody may add files but not replace those of others", async () => {
+  it("warns where the group may write it, or all users may add files but not replace those of others", async () => {
     for (const mode of [0o770, 0o775, 0o720, 0o1777, 0o1702]) {
       const logger = new LogRecorder();
       const path = newFolder();

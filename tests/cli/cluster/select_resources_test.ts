@@ -67,7 +67,7 @@ describe("selectResources", () => {
     );
   });
 
-  it("takes the names of the connection, or those that are asked for", async () => {
+  it("takes the names of the connection, or those that are named", async () => {
     const cluster = new Cluster();
     assert.deepEqual(namesOf(await cluster.select({}, { defaultNames: ["pods"] })), ["pods"]);
     const options = { defaultNames: ["pods"] };
@@ -78,7 +78,7 @@ describe("selectResources", () => {
     assert.deepEqual(cluster.steps, []);
   });
 
-  it("fails where one that is asked for must not be listed, or none may, or one is broken", async () => {
+  it("fails where one that is named must not be listed, or none may, or one is broken", async () => {
     const cluster = new Cluster();
     cluster.refuse(/\/nodes$/, 403);
     await assert.rejects(cluster.select({ resources: ["pods", "nodes"] }), {

@@ -252,7 +252,7 @@ describe("ContentFreshness.catchUp", () => {
     assert.deepEqual(await content.catchUp(token("8")), tooLarge("8", "7"));
     assert.deepEqual(await content.catchUp(token("8", "copy.0")), tooLarge("8", "7"));
     content.rewrites = 2;
-    // The content does not come there any more: whoever reads the token says so.
+    // The content does not come there any more: the reader of the token says so.
     assert.deepEqual(await content.catchUp(token("8", "copy.0")), []);
     assert.deepEqual(await content.catchUp(token("8", "copy.2")), tooLarge("8", "7"));
     assert.deepEqual(content.asked, ["8", "8", "8", "8"]);
