@@ -141,7 +141,7 @@ export class LazyOrigin {
     if (labels === undefined) {
       labels = JSON.parse(text);
       // A string of its own: a part of a text would keep all of it.
-      this.#labels.set(decodeUtf8(encodeUtf8(text)), labels);
+      this.#labels.set(decodeUtf8(encodeUtf8(text)), labels, text.length);
     }
     return labels;
   }
@@ -175,8 +175,8 @@ const GREEDY = 32;
 const PROBE_EVERY = 32;
 /** How many objects that were read aside are kept. */
 const ASIDE = 128;
-/** How many sets of labels are remembered at least. */
-const KNOWN_LABELS = 4096;
+/** How many characters of labels are remembered at least. */
+const KNOWN_LABELS = 512 * 1024;
 
 /** An object held as its JSON text, and its lazy object once it was opened. */
 export class LazyText extends TextObject {

@@ -192,8 +192,15 @@ export const TEXT_FAULTS: readonly SuiteMutation[] = [
   {
     name: "text: no object shares the labels of another",
     file: "src/text/lazy_object.ts",
-    find: "      this.#labels.set(decodeUtf8(encodeUtf8(text)), labels);\n",
+    find: "      this.#labels.set(decodeUtf8(encodeUtf8(text)), labels, text.length);\n",
     replace: "",
+    test: "tests/text/lazy_object_test.ts",
+  },
+  {
+    name: "text: labels of any length are remembered",
+    file: "src/text/lazy_object.ts",
+    find: "labels, text.length);",
+    replace: "labels);",
     test: "tests/text/lazy_object_test.ts",
   },
   {

@@ -271,6 +271,19 @@ describe("LazyText", () => {
     assert.equal(hold(holding, JSON.stringify({ ...POD, metadata })).labels, undefined);
   });
 
+  it("shares labels with objects that came lately, however long the labels of others are", () => {
+    const holding = newHolding();
+    const labelsOf = (app: string) =>
+      hold(holding, JSON.stringify({ ...POD, metadata: { ...POD.metadata, labels: { app } } })).labels;
+    const [first, long] = [labelsOf("first"), labelsOf("x".repeat(1_000_000))];
+    assert.equal(labelsOf("first"), first);
+    assert.notEqual(labelsOf("x".repeat(1_000_000)), long);
+    for (let i = 0; i < 1_100; i++) labelsOf(`${"x".repeat(1_000)}${i}`);
+    const again = labelsOf("first");
+    assert.deepEqual(again, first);
+    assert.notEqual(again, first);
+  });
+
   it("has its labels once its text was dropped", () => {
     const holding = newHolding();
     const held = hold(holding, TEXT);
