@@ -117,7 +117,7 @@ export class TextHolding<T> implements Holding<T> {
 
   #holdRead(text: string, head: ObjectHead, read: ReadAlong | undefined): unknown {
     try {
-      const live = this.liveMetadata(head, head.metadata, read?.key !== undefined);
+      const live = this.liveMetadata(head, head.metadata);
       if (live === undefined) return JSON.parse(text);
       // Another key function may read what is not in the head.
       const key = this.#readsMetadataOnly
@@ -278,7 +278,6 @@ export class TextHolding<T> implements Holding<T> {
   protected liveMetadata(
     { apiVersion, kind }: { readonly apiVersion?: unknown; readonly kind?: unknown },
     metadata: ObjectMeta | undefined,
-    sharesLabels = false,
   ): LiveMetadata | undefined {
     const resourceVersion: unknown = metadata && (metadata.resourceVersion ?? "");
     const uid: unknown = metadata?.uid;
@@ -290,7 +289,7 @@ export class TextHolding<T> implements Holding<T> {
       return undefined;
     }
     if (namespace !== this.#namespace) this.#namespace = namespace;
-    if (sharesLabels || !isSameJson(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;
+    if (!isSameJson(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;
     if (apiVersion !== this.#apiVersion) this.#apiVersion = apiVersion;
     if (kind !== this.#kind) this.#kind = kind;
     return {

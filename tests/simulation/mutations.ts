@@ -50,7 +50,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "store: an object as text has the labels of the one before it",
     file: "src/store/text_holding.ts",
-    find: "if (sharesLabels || !isSameJson(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;",
+    find: "if (!isSameJson(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;",
     replace: "this.#labels ??= metadata?.labels;",
   },
   {
