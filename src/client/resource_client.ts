@@ -36,8 +36,8 @@ export interface ResourceClient<T extends KubernetesObject> {
    * Server, namespace, selectors, and what is kept or dropped of the objects: as `ListerWatcher.identity`.
    */
   readonly identity: string;
-  /** For texts: its selectors of labels and of fields, and `metadata only`; each if it has it. */
-  readonly selection?: readonly (string | false | undefined)[];
+  /** For texts: its selectors of labels and of fields, and `metadata only`, of those that it has. */
+  readonly selection?: string;
 
   /** The uid of the namespace `kube-system`: as `ListerWatcher.clusterUid`. */
   clusterUid(signal?: AbortSignal): Promise<string>;

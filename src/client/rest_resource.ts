@@ -66,7 +66,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   readonly namespaces: NamespaceNames | undefined;
   readonly description: string;
   readonly identity: string;
-  readonly selection: ResourceClient<T>["selection"];
+  readonly selection: string;
   readonly #cluster: ClientSource & Requests;
   readonly #options: ClientOptions<T>;
   /** The cut of arriving objects. */
@@ -93,7 +93,9 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     if (keep !== undefined || drop.length > 0) this.#cut = new Projection({ ...(keep && { keep }), drop });
     const { labelSelector, fieldSelector, metadataOnly } = options;
     this.projection = metadataOnly ? new Projection({ keep: [], drop }) : this.#cut;
-    this.selection = [labelSelector, fieldSelector, metadataOnly && "metadata only"];
+    this.selection = [labelSelector, fieldSelector, metadataOnly && "metadata only"].filter(Boolean).join(
+      ", ",
+    );
     const { server } = cluster;
     this.identity = JSON.stringify({
       server,

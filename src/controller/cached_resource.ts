@@ -83,7 +83,7 @@ export class CachedResource {
     this.client = client;
     const title = `${cluster && `${cluster}: `}${formatResource(client.resource)}`;
     const where = client.namespaces ? `${client.namespaces.names.length} namespaces` : client.namespace;
-    const selection = client.selection?.filter(Boolean).join(", ");
+    const { selection } = client;
     this.name = [title, where && `in ${where}`, selection && `(${selection})`].filter(Boolean).join(" ");
     this.#clock = clock;
     this.informer = new SharedIndexInformer<KubernetesObject, string>(client, {
