@@ -152,6 +152,10 @@ export const ROOMS: Record<string, RoomRule> = {
   },
 };
 
+/** The most lines of a file of `src/`, and the most files of a folder: what a reader can hold. */
+const MOST_LINES = 500;
+const MOST_FILES = 20;
+
 /** What the folders of one room may import of each other. */
 export const INNER_ROOMS: Record<string, Record<string, Omit<RoomRule, "packages">>> = {
   hono: {
@@ -174,6 +178,7 @@ export async function checkLayers(root: string): Promise<{ violations: Violation
   const violations = graph.flatMap((node) => checkNode(node));
   violations.push(...findCycles(graph));
   if (hasMod) violations.push(...findLogic("mod.ts", await Deno.readTextFile(`${root}/mod.ts`)));
+  violations.push(...await findLarge(root, files));
   return { violations, fileCount: files.length };
 }
 
@@ -314,6 +319,23 @@ function findLogic(path: string, source: string): Violation[] {
   return [{ path, line, rule: "mod-logic", message: `holds \`${text}\`; mod.ts only re-exports` }];
 }
 
+/** The files with too many lines, and the folders with too many files. */
+async function findLarge(root: string, files: readonly string[]): Promise<Violation[]> {
+  const violations: Violation[] = [];
+  for (const path of files) {
+    const lines = (await Deno.readTextFile(`${root}/${path}`)).split("\n").length - 1;
+    if (lines <= MOST_LINES) continue;
+    const message = `has ${lines} lines; split it where a reader would: at most ${MOST_LINES}`;
+    violations.push({ path, line: MOST_LINES + 1, rule: "long-file", message });
+  }
+  for (const [folder, inside] of Map.groupBy(files, (path) => path.slice(0, path.lastIndexOf("/")))) {
+    if (inside.length <= MOST_FILES) continue;
+    const message = `${folder}/ has ${inside.length} files; at most ${MOST_FILES}`;
+    violations.push({ path: inside[0], line: 1, rule: "full-folder", message });
+  }
+  return violations;
+}
+
 async function exists(path: string): Promise<boolean> {
   return await Deno.stat(path).then(() => true, () => false);
 }
@@ -322,7 +344,8 @@ if (import.meta.main) {
   taskOptions(
     usage({
       script: "scripts/check_layers.ts",
-      does: "Checks what each room imports, and that no imports go in a circle.",
+      does:
+        "Checks what each room imports, that no imports go in a circle, and how large files and folders are.",
     }),
     {},
   );

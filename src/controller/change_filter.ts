@@ -1,7 +1,5 @@
-import type { ResourceEventHandler } from "../informer/events.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { isSameJson } from "../util/json.ts";
-import type { Urgency } from "./work_order.ts";
 
 /**
  * The changes of an object that count: of its generation (the spec, not the status), of its labels, of its
@@ -65,33 +63,4 @@ export function changeFilter<T extends KubernetesObject>(
     before.metadata?.uid !== after.metadata?.uid ||
     (before.metadata?.deletionTimestamp ?? null) !== (after.metadata?.deletionTimestamp ?? null) ||
     decide(before, after);
-}
-
-/**
- * A handler of objects for which others are reconciled. On a change it enqueues the keys of both states, each
- * once, as an object may move from one owner to another.
- */
-export function byBothStates(
-  keysOf: (object: KubernetesObject) => readonly string[],
-  enqueue: (key: string, urgency: Urgency) => void,
-  isChange: (before: KubernetesObject, after: KubernetesObject) => boolean = () => true,
-): ResourceEventHandler<KubernetesObject> {
-  const enqueueAll = (keys: readonly string[], urgency: Urgency) => {
-    for (const key of new Set(keys)) enqueue(key, urgency);
-  };
-  return {
-    onAdd: (object, isInInitialList) => enqueueAll(keysOf(object), isInInitialList ? "resync" : "change"),
-    onUpdate: (before, after) => {
-      if (!isChange(before, after)) return;
-      enqueueAll([...keysOf(before), ...keysOf(after)], urgencyOf(before, after));
-    },
-    onDelete: ({ object }) => {
-      if (object !== undefined) enqueueAll(keysOf(object), "change");
-    },
-  };
-}
-
-/** The urgency of a change: a change that changed nothing is no more urgent than a resync. */
-export function urgencyOf(before: KubernetesObject, after: KubernetesObject): Urgency {
-  return before.metadata?.resourceVersion === after.metadata?.resourceVersion ? "resync" : "change";
 }

@@ -13,7 +13,8 @@ import { errorMessage } from "../util/errors.ts";
 import { CachedResource, type CacheSettings } from "./cached_resource.ts";
 import type { AnyController, Indexed } from "./definition.ts";
 import type { EventRecorder } from "./event_recorder.ts";
-import { type LoopCaches, type LoopSettings, ReconcileLoop } from "./reconcile_loop.ts";
+import { type LoopSettings, ReconcileLoop } from "./reconcile_loop.ts";
+import type { LoopCaches } from "./triggers.ts";
 
 type Source = Indexed<KubernetesObject, string>;
 

@@ -6,14 +6,8 @@
  * keeps its key: what hangs holds up nothing else.
  */
 
-import type { ResourceEventHandler } from "../informer/events.ts";
 import type { HandlerRegistration } from "../informer/processor.ts";
-import {
-  formatObjectName,
-  type KubernetesObject,
-  metaNamespaceKey,
-  splitMetaNamespaceKey,
-} from "../meta/object.ts";
+import { type KubernetesObject, splitMetaNamespaceKey } from "../meta/object.ts";
 import { isConflict, isNotFound } from "../meta/status.ts";
 import { abortable, onAbort, withTimeLimit } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
@@ -23,28 +17,19 @@ import type { LogFields, Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import type { MetricsProvider, QueueMetrics } from "../workqueue/metrics.ts";
 import { DelayingQueue } from "../workqueue/delaying_queue.ts";
-import { byBothStates, urgencyOf } from "./change_filter.ts";
 import { type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
 import { type CachedResource, OwnWrites } from "./cached_resource.ts";
 import {
   type AnyContext,
   type AnyController,
   asResult,
-  type Caches,
-  checkedKey,
   isTerminal,
   type ReconcileMetrics,
   type Result,
 } from "./definition.ts";
 import type { EventRecorder } from "./event_recorder.ts";
-import { controllerOf } from "./objects.ts";
+import { addTriggers, type LoopCaches } from "./triggers.ts";
 import { RetryDelays, type Urgency, WorkOrder } from "./work_order.ts";
-
-export interface LoopCaches {
-  readonly self: CachedResource;
-  /** The resources that the controller owns and watches, by their names there. */
-  readonly resources: ReadonlyMap<string, CachedResource>;
-}
 
 export interface LoopSettings {
   readonly clock: Clock;
@@ -71,14 +56,14 @@ export class ReconcileLoop {
   readonly name: string;
   readonly #controller: AnyController;
   readonly #labels: Readonly<Record<string, string>>;
+  readonly #caches: LoopCaches;
   readonly #self: CachedResource;
-  readonly #resources: ReadonlyMap<string, CachedResource>;
   readonly #settings: LoopSettings;
   readonly #order: WorkOrder;
   readonly #queue: DelayingQueue<string>;
   readonly #retries = new RetryDelays();
   readonly #writes = new Map<string, OwnWrites>();
-  readonly #registrations: HandlerRegistration[] = [];
+  #registrations: readonly HandlerRegistration[] = [];
   /** Reconciles that run, and waits for the caches. */
   readonly #running = new Set<Promise<void>>();
   /** Keys whose next try is due by themselves: for the tests' `idle`. */
@@ -90,11 +75,11 @@ export class ReconcileLoop {
   #hasOtherScope = false;
   #activeWorkers = 0;
 
-  constructor(controller: AnyController, { self, resources }: LoopCaches, settings: LoopSettings) {
+  constructor(controller: AnyController, caches: LoopCaches, settings: LoopSettings) {
     this.name = controller.name;
     this.#controller = controller;
-    this.#self = self;
-    this.#resources = resources;
+    this.#caches = caches;
+    this.#self = caches.self;
     this.#settings = settings;
     const { clock, queueMetrics, cluster } = settings;
     this.#labels = { controller: controller.name, ...(cluster && { cluster }) };
@@ -128,7 +113,11 @@ export class ReconcileLoop {
     const { workers } = this.#controller;
     this.#gauge("controller_runtime_max_concurrent_reconciles", workers);
     this.#gauge("controller_runtime_active_workers", 0);
-    this.#addHandlers();
+    this.#registrations = addTriggers(this.#controller, this.#caches, {
+      enqueue: (key, urgency) => this.#enqueue(key, urgency),
+      enqueueAnywhere: (key, urgency) => this.#enqueueAnywhere(key, urgency),
+      logger: this.#settings.logger,
+    });
     onAbort(stop, () => {
       this.#isStopping = true;
       this.#queue.shutDown();
@@ -146,57 +135,6 @@ export class ReconcileLoop {
     await withTimeLimit(() => ended, grace).catch(() => {});
   }
 
-  #addHandlers(): void {
-    const { resyncPeriodMs, owns, watches } = this.#controller;
-    const filter = ({ isChange }: Pick<AnyController, "isChange">) => this.#guarded(true, "filter", isChange);
-    const isChange = filter(this.#controller);
-    this.#add(this.#self, {
-      onAdd: (object, isInInitialList) =>
-        this.#enqueue(metaNamespaceKey(object), isInInitialList ? "resync" : "change"),
-      onUpdate: (before, after) => {
-        if (isChange(before, after)) this.#enqueue(metaNamespaceKey(after), urgencyOf(before, after));
-      },
-      onDelete: ({ key }) => this.#enqueue(key, "change"),
-    }, resyncPeriodMs);
-    for (const name of Object.keys(owns)) {
-      const keysOf = (object: KubernetesObject) => this.#keysOfOwner(object);
-      const enqueue = (key: string, urgency: Urgency) => this.#enqueue(key, urgency);
-      this.#add(this.#resources.get(name)!, byBothStates(keysOf, enqueue));
-    }
-    const resources = [["self", this.#self] as const, ...this.#resources];
-    const caches: Caches = Object.fromEntries(
-      resources.map(([name, { informer }]) => [name, informer.indexer]),
-    );
-    for (const [name, watched] of Object.entries(watches)) {
-      const keysOf = this.#guarded([], "map", (object) => [...watched.keys(object, caches)].map(checkedKey));
-      const enqueue = (key: string, urgency: Urgency) => this.#enqueueAnywhere(key, urgency);
-      this.#add(this.#resources.get(name)!, byBothStates(keysOf, enqueue, filter(watched)));
-    }
-  }
-
-  /** A function of the user's that may throw: in a handler that would be a pause before the next change. */
-  #guarded<V, A extends KubernetesObject[]>(
-    otherwise: V,
-    what: string,
-    ask: (...of: A) => V,
-  ): (...of: A) => V {
-    return (...of) => {
-      try {
-        return ask(...of);
-      } catch (error) {
-        const which = `${of[0].kind ?? "the object"} ${metaNamespaceKey(of[0])}`;
-        this.#settings.logger.error(`${this.name} cannot ${what} ${which}: ${errorMessage(error)}`, {
-          error,
-        });
-        return otherwise;
-      }
-    };
-  }
-
-  #add(to: CachedResource, handler: ResourceEventHandler<KubernetesObject>, resyncPeriodMs = 0): void {
-    this.#registrations.push(to.informer.addEventHandler(handler, { name: this.name, resyncPeriodMs }));
-  }
-
   /** A key that names a cluster is of that; a loop that does not run yet begins with all of its keys. */
   #enqueueAnywhere(key: string, urgency: Urgency): void {
     const colon = key.indexOf(":");
@@ -209,19 +147,6 @@ export class ReconcileLoop {
   #enqueue(key: string, urgency: Urgency): void {
     this.#order.expect(key, urgency);
     this.#queue.add(key);
-  }
-
-  /** The key of the controlling owner, if that is one of the objects here. */
-  #keysOfOwner(object: KubernetesObject): readonly string[] {
-    const owner = controllerOf(object);
-    if (owner === undefined) return [];
-    const { indexer } = this.#self.informer;
-    const { namespace = "" } = object.metadata ?? {};
-    // An owner that is not there yet is enqueued when it comes.
-    for (const key of new Set([formatObjectName({ namespace, name: owner.name }), owner.name])) {
-      if (indexer.getByKey(key)?.metadata?.uid === owner.uid) return [key];
-    }
-    return [];
   }
 
   async #work(abandon: AbortSignal): Promise<void> {
@@ -341,8 +266,7 @@ export class ReconcileLoop {
       result = asResult(await reconcile(marked, this.#context(key, { ...access, object: marked }, self)));
       signal.throwIfAborted();
       const { status } = result;
-      const last = self.lastWritten(marked);
-      if (status !== undefined) await this.#ifPresent(key, signal, () => self.patchStatusOf(last, status));
+      if (status !== undefined) await this.#writeStatus(key, marked, { self, status, signal });
     }
     this.#retries.forget(key);
     if (result.requeueAfterMs === undefined) return "success";
@@ -361,14 +285,36 @@ export class ReconcileLoop {
       readonly result: Result;
     },
   ): Promise<void> {
-    await this.#ifPresent(key, signal, async () => {
-      if (status !== undefined) await self.patchStatusOf(self.lastWritten(object), status);
-      if (requeueAfterMs !== undefined) return;
-      const last = self.lastWritten(object);
-      const { finalizers = [] } = last.metadata ?? {};
-      const left = finalizers.filter((name) => name !== this.#controller.finalizer);
-      if (left.length < finalizers.length) await self.setFinalizers(last, left);
-    });
+    const written = status === undefined || await this.#writeStatus(key, object, { self, status, signal });
+    if (written === undefined) return;
+    if (requeueAfterMs !== undefined) return;
+    const last = self.lastWritten(object);
+    const { finalizers = [] } = last.metadata ?? {};
+    const left = finalizers.filter((name) => name !== this.#controller.finalizer);
+    if (left.length < finalizers.length) {
+      await this.#ifPresent(key, signal, () => self.setFinalizers(last, left));
+    }
+  }
+
+  /** Writes what was returned as the object's status; `undefined` as of `#ifPresent`. */
+  async #writeStatus(
+    key: string,
+    object: KubernetesObject,
+    { self, status, signal }: {
+      readonly self: ReconcileClient<KubernetesObject>;
+      readonly status: unknown;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<unknown> {
+    const write = () => self.patchStatusOf(self.lastWritten(object), status);
+    try {
+      return await this.#ifPresent(key, signal, write);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      // The server's message does not say so.
+      const why = `${errorMessage(error)} (does its definition have the subresource "status"?)`;
+      throw new Error(why, { cause: error });
+    }
   }
 
   /** Writes to the object itself; `undefined` if it was deleted meanwhile, and nothing is left to do. */
@@ -376,11 +322,8 @@ export class ReconcileLoop {
     try {
       return await write();
     } catch (error) {
-      if (!isNotFound(error)) throw error;
-      if (await this.#onServer(key, signal) === undefined) return undefined;
-      // The server's message does not say so.
-      const why = `${errorMessage(error)} (does its definition have the subresource "status"?)`;
-      throw new Error(why, { cause: error });
+      if (isNotFound(error) && await this.#onServer(key, signal) === undefined) return undefined;
+      throw error;
     }
   }
 
@@ -421,7 +364,7 @@ export class ReconcileLoop {
       Object.fromEntries(
         [...resources].map(([name, resource]) => [name, new ReconcileClient(resource, access)]),
       );
-    const own = clientsOf(this.#resources);
+    const own = clientsOf(this.#caches.resources);
     const elsewhere = [...clusters].filter(([name]) => name !== "").map(([name, caches]) =>
       name === cluster
         ? [name, { ...own, self }]

@@ -20,8 +20,8 @@ import { type HoldText, ObjectText, ObjectTextReader } from "../text/object_text
 import type { FieldCut } from "../text/field_cut.ts";
 import { type FieldTexts, TextFields } from "../text/field_tree.ts";
 import { closingQuote } from "../text/json_walk.ts";
-import type { ObjectHead, ReadAlong } from "../text/object_reader.ts";
-import { LazyOrigin, LazyText, type LiveMetadata, TextObject } from "../text/lazy_object.ts";
+import type { LiveMetadata, ObjectHead, ReadAlong } from "../text/object_reader.ts";
+import { LazyOrigin, LazyText, TextObject } from "../text/lazy_object.ts";
 import { isSameJson, isTextOrAbsent } from "../util/json.ts";
 import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
 import { LearntIndex } from "./learnt_index.ts";

@@ -12,8 +12,7 @@
  *   (`keepsTexts`), it stays.
  * - **Aside.** Index functions, selectors and the like read an object aside ({@linkcode LazyText.read}): what
  *   they parse is kept a short while, for handlers that read the same, and is dropped then.
- * - **Ordinary everywhere else**: `Object.keys`, spread, `JSON.stringify`, `structuredClone`, comparison,
- *   `console.log`, behind a `Proxy`.
+ * - **Ordinary everywhere else**: for `Object.keys`, spread, `structuredClone`, `console.log`, a `Proxy`.
  *
  * @module
  */
@@ -21,21 +20,10 @@
 import { HeldObject, metaOf } from "../meta/object.ts";
 import { decodeUtf8, encodeUtf8 } from "../util/bytes.ts";
 import { Recent } from "../util/collections.ts";
-import { isRecord } from "../util/json.ts";
+import { INSPECT, isRecord } from "../util/json.ts";
 import type { FieldTexts } from "./field_tree.ts";
+import type { LiveMetadata } from "./object_reader.ts";
 import { type Level, type Members, type ObjectShape, placeAt, type Places } from "./object_shape.ts";
-
-/** The part of an object that stays readable while it is held as text. */
-export interface LiveMetadata {
-  readonly apiVersion: string | undefined;
-  readonly kind: string | undefined;
-  readonly uid: string | undefined;
-  /** As `resourceVersionOf` gives it: `undefined` for an object without metadata. */
-  readonly resourceVersion: string | undefined;
-  readonly namespace: string | undefined;
-  /** May be those of another object that has the same. */
-  readonly labels: Readonly<Record<string, string>> | undefined;
-}
 
 /**
  * An object, held as text: immutable, and as good as the object wherever only its key and the metadata that
@@ -58,7 +46,7 @@ export class TextObject extends HeldObject implements LiveMetadata {
   /** The text, in the form of the holding that made it. */
   text: string;
   /** The values of its fields until the indices have them, if the source read them. */
-  fields: FieldTexts | undefined;
+  fields: FieldTexts | undefined = undefined;
   /** The object's members; `undefined` before its text was walked, `null` if it is to be parsed whole. */
   shape: ObjectShape | null | undefined;
 
@@ -73,7 +61,6 @@ export class TextObject extends HeldObject implements LiveMetadata {
     this.kind = live.kind;
     this.metadata = live.resourceVersion === undefined ? undefined : this;
     this.text = text;
-    this.fields = undefined;
     this.shape = shape;
   }
 
@@ -235,11 +222,6 @@ export class LazyText extends TextObject {
     return this.shape && { shape: this.shape, places: this.#places };
   }
 
-  /** Whether more than half of the object was read by users. */
-  get #isMostlyRead(): boolean {
-    return this.#parsed * 2 > this.text.length;
-  }
-
   /** The object, for a user: the same one at each call. */
   open(): object {
     const object = this.#objectOf();
@@ -307,9 +289,8 @@ export class LazyText extends TextObject {
   /** Makes an object with these members. */
   #newObject(level: Level): object {
     const object: Record<string, unknown> = {};
-    const { keysHaveNames } = this.#origin;
     for (const { name, place } of this.shape![level]) {
-      if (name === "name" && keysHaveNames && level === "metadata") {
+      if (name === "name" && this.#origin.keysHaveNames && level === "metadata") {
         object["name"] = this.nameInKey;
       } else if (place >= 0 || (name === "metadata" && isAside)) {
         Object.defineProperty(object, name, accessors[level][name] ??= newAccessor(name, level));
@@ -347,10 +328,9 @@ export class LazyText extends TextObject {
     }
     this.#marks |= IS_HANDED_OUT;
     // As enumerable and configurable as the accessor is, which a user may have changed.
-    if (!Object.isExtensible(owner) || !Reflect.defineProperty(owner, name, { value, writable: true })) {
-      this.#setValue(at, value);
-      this.#marks |= HAS_FIXED_VALUES;
-    }
+    const isSet = Object.isExtensible(owner) &&
+      Reflect.defineProperty(owner, name, { value, writable: true });
+    if (!isSet) this.setMember(name, level, value);
     if (!isMetadata) this.#keep(placeAt(this.#places, 2 * at + 1) - placeAt(this.#places, 2 * at));
     return value;
   }
@@ -370,7 +350,7 @@ export class LazyText extends TextObject {
     this.#values[at] = value;
   }
 
-  /** A user has set a member of an object whose properties cannot be defined any more. */
+  /** Keeps the value of a member for users, of an object whose properties cannot be defined any more. */
   setMember(name: string, level: Level, value: unknown): void {
     this.#setValue(this.shape!.placeOf(level, name), value);
     this.#marks |= HAS_FIXED_VALUES | IS_HANDED_OUT;
@@ -382,11 +362,10 @@ export class LazyText extends TextObject {
     this.#origin.readAside(this);
   }
 
-  /** Counts text that was parsed for a user. */
+  /** Counts text that was parsed for a user; once it is more than half of it, the rest is parsed. */
   #keep(length: number): void {
-    if (this.#isMostlyRead) return;
-    this.#parsed += length;
-    if (!this.#isMostlyRead) return;
+    const half = this.text.length / 2;
+    if (this.#parsed > half || (this.#parsed += length) <= half) return;
     if (this.shape) this.#origin.changeAppetite(2);
     if (this.#origin.keepsTexts) return;
     if (!this.shape || this.#readAll(this.shape)) {
@@ -409,8 +388,7 @@ export class LazyText extends TextObject {
   }
 }
 
-/** The method by which `console.log` of Node, Deno and Bun gets what it shows: a lazy object's values. */
-const INSPECT = Symbol.for("nodejs.util.inspect.custom");
+/** Shows a lazy object's values. */
 const INSPECTED: PropertyDescriptor = {
   value(this: object) {
     // Without symbols: a copy of all properties may have made this one enumerable, and is shown by it, too.

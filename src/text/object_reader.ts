@@ -20,6 +20,18 @@ export interface ObjectHead {
   readonly metadata?: ObjectMeta;
 }
 
+/** The part of an object that stays readable while it is held as text. */
+export interface LiveMetadata {
+  readonly apiVersion: string | undefined;
+  readonly kind: string | undefined;
+  readonly uid: string | undefined;
+  /** As `resourceVersionOf` gives it: `undefined` for an object without metadata. */
+  readonly resourceVersion: string | undefined;
+  readonly namespace: string | undefined;
+  /** May be those of another object that has the same. */
+  readonly labels: Readonly<Record<string, string>> | undefined;
+}
+
 /** The head of an object before it was validated. */
 export interface UncheckedHead {
   readonly apiVersion: unknown;

@@ -10,7 +10,8 @@ import {
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { asResult, checkedKey, isTerminal } from "../../src/controller/definition.ts";
-import { byBothStates, changeFilter, urgencyOf } from "../../src/controller/change_filter.ts";
+import { changeFilter } from "../../src/controller/change_filter.ts";
+import { byBothStates, urgencyOf } from "../../src/controller/triggers.ts";
 
 const cluster = newCluster({ server: "http://127.0.0.1:8001" });
 const pods = cluster.resource<KubernetesObject>("v1/pods");

@@ -54,6 +54,16 @@ describe("ControllerOptions.finalizer", () => {
     assert.deepEqual([calls, rig.manager.pending, rig.writes().length], [0, 0, 1]);
     assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
   });
+
+  it("is tried again after a 404 of an object that is there, which is none about a status", async () => {
+    await using rig = startWith(() => {});
+    rig.server.intercept(answerStatus(404), { match: ({ method }) => method === "PATCH", times: 1 });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(2_000);
+    assert.deepEqual(present(rig)?.metadata?.finalizers, [FINALIZER]);
+    assert.match(rig.lines[0], /^warn Cannot reconcile shop\/a, and tries again: .* 404/);
+    assert.doesNotMatch(rig.lines[0], /subresource/);
+  });
 });
 
 describe("ControllerOptions.finalize", () => {

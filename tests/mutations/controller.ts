@@ -350,8 +350,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: a status is written in the state before the reconcile's own writes",
     file: "src/controller/reconcile_loop.ts",
-    find: "const last = self.lastWritten(marked);",
-    replace: "const last = marked;",
+    find: "self.patchStatusOf(self.lastWritten(object), status)",
+    replace: "self.patchStatusOf(object, status)",
     test: "tests/controller/own_object_test.ts",
   },
   {
@@ -436,9 +436,18 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: an object that is deleted before its status is written is a failure",
     file: "src/controller/reconcile_loop.ts",
-    find: "await this.#ifPresent(key, signal, () => self.patchStatusOf(last, status))",
-    replace: "await self.patchStatusOf(last, status)",
+    find: "return await this.#ifPresent(key, signal, write);",
+    replace: "return await write();",
     test: "tests/controller/own_object_test.ts",
+  },
+  {
+    name: "controller: the 404 of any write is explained by a missing subresource",
+    file: "src/controller/reconcile_loop.ts",
+    find:
+      "if (isNotFound(error) && await this.#onServer(key, signal) === undefined) return undefined;\n      throw error;",
+    replace:
+      "if (isNotFound(error) && await this.#onServer(key, signal) === undefined) return undefined;\n      throw new Error(`${errorMessage(error)} (subresource?)`);",
+    test: "tests/controller/finalizers_test.ts",
   },
   {
     name: "controller: an object is taken from another owner",
@@ -499,8 +508,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: any 404 means that an object was deleted",
     file: "src/controller/reconcile_loop.ts",
-    find: "if (await this.#onServer(key, signal) === undefined) return undefined;",
-    replace: "return undefined;",
+    find: "isNotFound(error) && await this.#onServer(key, signal) === undefined",
+    replace: "isNotFound(error)",
     test: "tests/controller/finalizers_test.ts",
   },
   {

@@ -55,6 +55,18 @@ describe("checkLayers", () => {
     );
   });
 
+  it("refuses a file of more than 500 lines, and a folder of more than 20 files", async () => {
+    const files = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`src/queue/f${i}.ts`, "export {};\n"]));
+    const lines = (count: number) => ({ "src/util/long.ts": "export {};\n" + "\n".repeat(count - 1) });
+    assert.deepEqual(await violationsOf({ ...lines(500), ...files(20) }), []);
+    const violations = await violationsOf({ ...lines(501), ...files(21) });
+    assert.deepEqual(violations.map((violation) => violation.split(" has")[0]), [
+      "src/util/long.ts:501 long-file",
+      "src/queue/f0.ts:1 full-folder src/queue/",
+    ]);
+  });
+
   const refused: [what: string, path: string, source: string, expected: RegExp][] = [
     [
       "a value import",

@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { type FetchFunction, type RestConfig, tokenFault } from "../../client/rest_config.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
-import { defined } from "../../util/json.ts";
+import { defined, INSPECT } from "../../util/json.ts";
 import type { Logger } from "../../util/logger.ts";
 import { Reread } from "../reread.ts";
 import { type KubeconfigCluster, KubeconfigError, type KubeconfigUser } from "./kubeconfig.ts";
@@ -51,9 +51,6 @@ export function forgettingOn401(fetch: FetchFunction, forget: (refused: string) 
 }
 
 export const REDACTED: string = "[redacted]";
-
-// `console.log` calls this method on Node, Deno and Bun: https://nodejs.org/api/util.html#utilinspectcustom
-const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
 /**
  * Makes `console.log`, `util.inspect` and `JSON.stringify` show a redacted copy of an object. Its fields do
