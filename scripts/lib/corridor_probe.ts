@@ -56,16 +56,19 @@ upstream.enqueue(
 );
 await informer.synced();
 
-const app = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true, ...freshness });
+// A program with default options has handlers alone; one that serves has both.
+const app = way === "handler" && road === "default"
+  ? undefined
+  : readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true, ...freshness });
 if (way === "watcher") {
-  const response = await app.request("/api/v1/pods?watch=true&resourceVersion=1");
+  const response = await app!.request("/api/v1/pods?watch=true&resourceVersion=1");
   const reader = response.body!.getReader();
   reader.read().then(() => received.resolve());
 }
 await settled();
 recorder.isRecording = true;
 if (way === "list") {
-  const response = await app.request("/api/v1/pods?limit=500&resourceVersion=0");
+  const response = await app!.request("/api/v1/pods?limit=500&resourceVersion=0");
   await response.text();
 } else {
   upstream.enqueue(frame("MODIFIED", pod("2", "Running")));

@@ -17,7 +17,7 @@ import {
   resourcePath,
 } from "../meta/resource.ts";
 import { newStatus, StatusError, statusErrorOf } from "../meta/status.ts";
-import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
+import { checkList, eventCheck, objectCheck } from "../schema/checks.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
 import { Projection } from "../text/field_tree.ts";
@@ -291,7 +291,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
           return holdText.hold(JSON.stringify(metadata), metadata);
         }
         : holdText.hold,
-      ...(schema === undefined && { acceptsHead }),
+      acceptsOrdinary: schema === undefined,
     };
   }
 

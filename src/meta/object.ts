@@ -75,6 +75,13 @@ export function metaOf(value: unknown): ObjectMeta | undefined {
   return typeof metadata === "object" && metadata !== null ? metadata : undefined;
 }
 
+/** Whether a list or an object is a Table of the server, whose rows are no objects. */
+export function isTable(
+  { kind, apiVersion }: { readonly kind?: unknown; readonly apiVersion?: unknown },
+): boolean {
+  return kind === "Table" && (apiVersion === "meta.k8s.io/v1" || apiVersion === "meta.k8s.io/v1beta1");
+}
+
 /** The resourceVersion of a value; `""` if its metadata has none, `undefined` if it has no metadata. */
 export function resourceVersionOf(value: unknown): string | undefined {
   const metadata = metaOf(value);

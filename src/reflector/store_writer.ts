@@ -8,7 +8,7 @@ import {
   type WatchItem,
 } from "../meta/list_watch.ts";
 import { hasReached } from "../meta/merged_version.ts";
-import { isOlder, type KeyFunc, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
+import { isOlder, isTable, type KeyFunc, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import type { Store } from "../store/store.ts";
@@ -398,7 +398,7 @@ function isStore<T>(store: ReflectorStore<T>): store is Store<T> {
 export function eventProblem(object: unknown, expected: GroupVersionKind | undefined): string | undefined {
   if (metaOf(object) === undefined) return "it has no metadata";
   const { kind, apiVersion } = object as KubernetesObject;
-  if (isTableKind(apiVersion, kind)) return "it is a Table: objects were requested";
+  if (isTable({ apiVersion, kind })) return "it is a Table: objects were requested";
   if (expected !== undefined && (kind !== expected.kind || apiVersion !== groupVersion(expected))) {
     const got = `${apiVersion || "no apiVersion"} ${kind || "and no kind"}`;
     return `expected ${groupVersion(expected)} ${expected.kind}, got ${got}`;
@@ -406,13 +406,8 @@ export function eventProblem(object: unknown, expected: GroupVersionKind | undef
   return undefined;
 }
 
-/** Whether a list or an object is a server-side Table rather than data. */
-function isTableKind(apiVersion: string | undefined, kind: string | undefined): boolean {
-  return kind === "Table" && (apiVersion === "meta.k8s.io/v1" || apiVersion === "meta.k8s.io/v1beta1");
-}
-
 export function refuseTable(page: ListPage<unknown>): void {
-  if (isTableKind(page.apiVersion, page.kind)) {
+  if (isTable(page)) {
     throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
   }
 }

@@ -1,7 +1,7 @@
 /** Checks of lists, events and objects. The schemas are arguments, so that zod can be loaded separately. */
 
 import { DecodeError } from "../meta/request.ts";
-import { metaNamespaceKey } from "../meta/object.ts";
+import { isTable, metaNamespaceKey } from "../meta/object.ts";
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { defined, isRecord, isTextOrAbsent, recordOf } from "../util/json.ts";
@@ -118,19 +118,11 @@ function checkObject(
   path: string,
   schema: Schema<unknown> | undefined,
 ): Fault | undefined {
-  if (isTable(value)) return { path: joinPath(path, "kind"), reason: "is Table, whose rows are no objects" };
+  if (isRecord(value) && isTable(value)) {
+    return { path: joinPath(path, "kind"), reason: "is Table, whose rows are no objects" };
+  }
   if (!isOrdinaryObject(value)) return firstFault(schemas.objectSchema(), value, path);
   return schema === undefined ? undefined : firstFault(schema, value, path);
-}
-
-/** Whether a head is enough to accept an object without a schema; if not, {@linkcode objectCheck} decides. */
-export function acceptsHead(head: unknown): boolean {
-  return isOrdinaryObject(head) && !isTable(head);
-}
-
-function isTable(value: unknown): boolean {
-  return isRecord(value) && value.kind === "Table" && typeof value.apiVersion === "string" &&
-    value.apiVersion.startsWith("meta.k8s.io/");
 }
 
 function firstFault(schema: Schema<unknown>, value: unknown, path: string): Fault | undefined {

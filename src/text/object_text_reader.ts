@@ -13,7 +13,7 @@
 import { decodeUtf8, encodeUtf8 } from "../util/bytes.ts";
 import { fieldText, type FieldTexts, NO_VALUES } from "./field_tree.ts";
 import { afterPlainString, QUOTE } from "./json_walk.ts";
-import { isRecord } from "../util/json.ts";
+import { isRecord, isTextOrAbsent } from "../util/json.ts";
 import { type Members, packedPlaces, Shapes } from "./object_shape.ts";
 import {
   type ItemType,
@@ -32,6 +32,11 @@ export class ObjectText implements ReadAlong {
   readonly key: string | undefined;
   readonly fields: FieldTexts;
   readonly members: Members | null;
+  /**
+   * Whether the head is that of an object that a cache can hold, as `isOrdinaryObject` of `schema/checks.ts`
+   * says, and not of a Table. `false` leaves it to the validator.
+   */
+  readonly isOrdinary: boolean;
 
   constructor(
     text: string,
@@ -45,6 +50,9 @@ export class ObjectText implements ReadAlong {
     this.key = key;
     this.fields = fields;
     this.members = members;
+    const { kind, apiVersion } = head;
+    this.isOrdinary = key !== undefined && isTextOrAbsent(kind) && isTextOrAbsent(apiVersion) &&
+      kind !== "Table";
   }
 }
 
@@ -142,7 +150,8 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
   }
 
   #hasUsualName(): boolean {
-    return this.walk.isUsual && this.walk.nameStart > 0;
+    const { isUsual, nameStart, nameEnd } = this.walk;
+    return isUsual && nameStart > 0 && nameEnd - nameStart > 2;
   }
 
   /**
@@ -355,6 +364,6 @@ export interface HoldText {
 
 /** How a list or a watch hands out objects that are not parsed. */
 export interface ObjectsAsText extends HoldText {
-  /** Whether an object is accepted whatever is in it besides its head. */
-  readonly acceptsHead?: (head: UncheckedHead) => boolean;
+  /** Whether an object with an ordinary head is accepted whatever else is in it. */
+  readonly acceptsOrdinary: boolean;
 }

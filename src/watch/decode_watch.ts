@@ -223,13 +223,13 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
 
 function textValidator<T>(
   validate: ValidateFrame<T>,
-  { hold, acceptsHead }: ObjectsAsText,
+  { hold, acceptsOrdinary }: ObjectsAsText,
 ): ValidateFrame<T> {
   return (frame) => {
     const { type, object } = frame as ObjectEvent<unknown>;
     if (!(object instanceof ObjectText)) return validate(frame);
     const { text, head } = object;
-    if (acceptsHead?.(head) !== true) {
+    if (!acceptsOrdinary || !object.isOrdinary) {
       const item = validate({ type, object: JSON.parse(text) });
       if (item.type === "QUARANTINED" || item.type === "ERROR") return item;
     }

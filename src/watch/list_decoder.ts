@@ -194,14 +194,14 @@ class ItemCollector<T> {
   #validate(item: unknown, type: ItemType | undefined): void {
     const { asText, validateItem, intake } = this.#options;
     let object = item;
-    let isAccepted: boolean | undefined = false;
+    let isAccepted = false;
     if (asText !== undefined && item instanceof ObjectText) {
       if (type !== undefined && isUntyped(item.head)) {
         // The list has named the type after this item.
         item = asText.reader.read(item.text, type);
       }
-      const { text, head } = item as ObjectText;
-      isAccepted = asText.acceptsHead?.(head);
+      const { text, isOrdinary } = item as ObjectText;
+      isAccepted = asText.acceptsOrdinary && isOrdinary;
       if (!isAccepted) object = JSON.parse(text);
     }
     const index = this.#count++;

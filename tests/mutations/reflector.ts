@@ -763,7 +763,7 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: any kind of the name Table is one",
-    file: "src/reflector/store_writer.ts",
+    file: "src/meta/object.ts",
     find: 'kind === "Table" && (apiVersion === "meta.k8s.io/v1" || apiVersion === "meta.k8s.io/v1beta1")',
     replace: 'kind === "Table"',
     test: "tests/reflector/reflector_test.ts",

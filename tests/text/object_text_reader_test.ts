@@ -6,7 +6,7 @@ import { TextFields } from "../../src/text/field_tree.ts";
 import { ObjectText, ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import type { LiveMetadata } from "../../src/text/object_reader.ts";
 import { LazyOrigin, LazyText } from "../../src/text/lazy_object.ts";
-import { acceptsHead } from "../../src/schema/checks.ts";
+import { isOrdinaryObject } from "../../src/schema/checks.ts";
 import { propertyOptions } from "../property.ts";
 import { JsonWriter } from "./json_writer.ts";
 
@@ -46,7 +46,6 @@ function expected(text: string): unknown {
   return {
     text: text.trim(),
     head: [kind, apiVersion, core(metadata)],
-    accepted: acceptsHead(value),
     fields: indexFuncs.map((indexFunc) => indexFunc(value)),
   };
 }
@@ -78,12 +77,12 @@ function outcomeOf(read: () => unknown): string {
 function actual(text: string): unknown {
   const read = fieldReader.read(text);
   if (!(read instanceof ObjectText)) return { value: read };
-  const { head, key } = read;
+  const { head, key, isOrdinary } = read;
   if (key !== undefined) assert.equal(key, metaNamespaceKey(head));
+  if (isOrdinary) assert.ok(isOrdinaryObject(JSON.parse(text)), text);
   return {
     text: read.text,
     head: [head.kind, head.apiVersion, withLabels(core(head.metadata), read)],
-    accepted: acceptsHead(head),
     fields: read.fields,
   };
 }
@@ -111,6 +110,36 @@ describe("ObjectTextReader.read", () => {
         const corrupt = text.slice(0, at) + writer.of(CHARACTERS) + text.slice(at + writer.below(3));
         if (corrupt.isWellFormed()) assertSame(corrupt, `seed ${seed + i}, corrupt at ${at}`);
       }
+    }
+  });
+
+  it("knows which heads are those of objects that a cache can hold", () => {
+    const isOrdinary = (fields: object, metadata: object = {}) => {
+      const text = JSON.stringify({ ...fields, metadata: { name: "a", namespace: "shop", ...metadata } });
+      return (reader.read(text) as ObjectText).isOrdinary;
+    };
+    const times = { creationTimestamp: null, deletionTimestamp: "2026-01-01T00:00:00Z" };
+    assert.ok(
+      isOrdinary({ kind: "Pod", apiVersion: "v1" }, { labels: { a: 'a "b"' }, annotations: {}, ...times }),
+    );
+    assert.ok(isOrdinary({}, { namespace: "" }));
+    assert.equal(isOrdinary({ kind: "Table", apiVersion: "example.com/v1" }), false); // as good as no answer
+    assert.equal(isOrdinary({ kind: "Table", apiVersion: "meta.k8s.io/v1" }), false);
+    assert.equal(isOrdinary({ kind: 1 }), false);
+    assert.equal(isOrdinary({ apiVersion: null }), false);
+    for (
+      const metadata of [
+        { name: "" },
+        { name: 1 },
+        { uid: 1 },
+        { resourceVersion: null },
+        { labels: null },
+        { labels: { a: 1 } },
+        { annotations: [] },
+        { creationTimestamp: 1 },
+      ]
+    ) {
+      assert.equal(isOrdinary({}, metadata), false, JSON.stringify(metadata));
     }
   });
 

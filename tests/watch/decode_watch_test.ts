@@ -26,7 +26,7 @@ function forms(): Partial<DecodeWatchOptions<unknown>> {
     asText: {
       reader: new ObjectTextReader(),
       hold: (text) => JSON.parse(text),
-      ...(storage() !== "texts" && { acceptsHead: ({ metadata }) => metadata !== undefined }),
+      acceptsOrdinary: storage() !== "texts",
     },
   };
 }
@@ -434,13 +434,31 @@ describe("decodeWatch", () => {
           return frame as Item;
         },
         ...(storage() !== "objects" && {
-          asText: { reader: new ObjectTextReader(), hold: (text) => JSON.parse(text) },
+          asText: {
+            reader: new ObjectTextReader(),
+            hold: (text) => JSON.parse(text),
+            acceptsOrdinary: false,
+          },
         }),
       });
       for await (const batch of stream) seen.push(...batch);
     }, bug);
     assert.deepEqual(seen, [event("a")]);
     assert.ok(source.cancelled);
+  });
+
+  it("validates objects with odd heads, and the others unless an ordinary head is enough", async () => {
+    const validated: unknown[] = [];
+    const odd = event("odd");
+    Object.assign(odd.object, { kind: "Table" });
+    const items = decode(bodyOf([bytes(line(event("a")) + line(odd))]), {
+      validate: (frame) => {
+        validated.push((frame as typeof EXPECTED[0]).object.metadata.name);
+        return frame as Item;
+      },
+    });
+    for await (const _batch of items);
+    assert.deepEqual(validated, storage() === "texts, validated by their heads" ? ["odd"] : ["a", "odd"]);
   });
 
   it("reads no more of the body than is requested", async () => {

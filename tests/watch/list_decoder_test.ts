@@ -30,7 +30,7 @@ function decodeAny<T>(body: ReadableStream<Uint8Array>, options: DecodeListOptio
       asText: {
         reader: new ObjectTextReader(),
         hold: (text) => JSON.parse(text),
-        ...(storage() !== "texts" && { acceptsHead: ({ metadata }) => metadata !== undefined }),
+        acceptsOrdinary: storage() !== "texts",
       },
     }),
     ...options,
@@ -54,6 +54,14 @@ const podList = (items: unknown) => ({
 });
 
 describe("decodeList", () => {
+  it("validates items with odd heads, and the others unless an ordinary head is enough", async () => {
+    const validated: number[] = [];
+    const items = [{ metadata: { name: "a" } }, { metadata: { name: "b" }, kind: "Table", apiVersion: "v1" }];
+    const validateItem = (_item: unknown, index: number) => void validated.push(index);
+    await decode(podList(items), { validateItem });
+    assert.deepEqual(validated, storage() === "texts, validated by their heads" ? [1] : [0, 1]);
+  });
+
   it("gives the same page wherever the text is split", async () => {
     const page = podList([{ metadata: { name: "grün-€-😀" } }]);
     const all = bytes(JSON.stringify(page));
