@@ -266,10 +266,11 @@ export function newCaller<T>(
       case "add":
         return handler.onAdd?.(open(notification.object), notification.isInInitialList);
       case "update": {
+        if (handler.onUpdate === undefined) return;
         const { oldObject, object } = notification;
         const old = open(oldObject);
         // A resync has the same state twice: the handler receives one object.
-        return handler.onUpdate?.(old, object === oldObject ? old : open(object));
+        return handler.onUpdate(old, object === oldObject ? old : open(object));
       }
       case "delete":
         return handler.onDelete?.(openDeleted(notification.deleted, open));

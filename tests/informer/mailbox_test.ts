@@ -443,3 +443,20 @@ describe("MailboxOptions of a handler that does not keep up", () => {
     release();
   });
 });
+
+describe("newCaller", () => {
+  it("opens no object for a method that the handler does not have", () => {
+    const opened: string[] = [];
+    const holding = { open: (held: string) => (opened.push(held), held) };
+    const notify = newCaller<string>({ onDelete: () => {} }, holding);
+    notify({ type: "add", object: "new", isInInitialList: false });
+    notify({ type: "update", oldObject: "before", object: "after" });
+    assert.deepEqual(opened, []);
+    notify({
+      type: "delete",
+      oldObject: undefined,
+      deleted: { finalStateUnknown: false, key: "a", object: "last" },
+    });
+    assert.deepEqual(opened, ["last"]);
+  });
+});

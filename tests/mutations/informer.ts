@@ -705,4 +705,12 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     replace: "    this.#stop.abort();\n",
     test: "tests/informer/snapshot_restart_test.ts",
   },
+  {
+    name: "informer: an object is opened for a handler that has no method for it",
+    file: "src/informer/processor_listener.ts",
+    find: "if (handler.onUpdate === undefined) return;\n        const { oldObject, object } = notification;",
+    replace:
+      "const { oldObject, object } = notification;\n        if (handler.onUpdate === undefined) return void open(oldObject);",
+    test: "tests/informer/mailbox_test.ts",
+  },
 ];
