@@ -39,7 +39,7 @@ export interface CacheSettings {
   readonly metrics: Metrics | undefined;
   /** How often handlers that ask for it may be notified of all objects, in milliseconds; 0: never. */
   readonly resyncPeriodMs: number;
-  readonly freezeObjects?: boolean;
+  readonly freezeObjects?: boolean | undefined;
   readonly cluster: string;
 }
 
@@ -79,7 +79,7 @@ export class CachedResource {
   #described: Promise<ResourceDescription> | undefined;
 
   constructor(client: ResourceClient<KubernetesObject>, settings: CacheSettings) {
-    const { clock, random, logger, metrics, cluster, resyncPeriodMs, freezeObjects = false } = settings;
+    const { clock, random, logger, metrics, cluster, resyncPeriodMs, freezeObjects } = settings;
     this.client = client;
     const title = `${cluster && `${cluster}: `}${formatResource(client.resource)}`;
     const where = client.namespaces ? `${client.namespaces.names.length} namespaces` : client.namespace;

@@ -336,7 +336,7 @@ export class LeaderElector {
     while (await sleepUnlessAborted(retryMs, { clock: this.#clock, signal })) {
       await this.#tryOnce(signal);
       if (this.#observed !== undefined && this.holder !== this.identity) {
-        return lose(`it is held by ${this.holder || "no process"}`);
+        return lose(`it is held by ${this.holder}`);
       }
     }
   }

@@ -149,7 +149,7 @@ export class Manager implements AsyncDisposable {
     const periods = options.controllers.map(({ parts }) => parts.resyncPeriodMs).filter((ms) => ms > 0);
     this.#clusters = clustersOf(options, {
       resyncPeriodMs: periods.length === 0 ? 0 : Math.min(...periods),
-      freezeObjects: options.freezeObjects ?? false,
+      freezeObjects: options.freezeObjects,
       clock: this.#clock,
       random,
       logger: this.#logger,

@@ -368,8 +368,8 @@ describe("ReconcileClient: writes", () => {
 });
 
 describe("ReconcileClient.apply and createOrUpdate, of an object that has a controlling owner", () => {
-  const owner = (name: string, uid: string, apiVersion = "example.com/v1") =>
-    ownedBy({ apiVersion, kind: "Widget", metadata: { name, uid } });
+  const owner = (name: string, uid: string, apiVersion = "example.com/v1", kind = "Widget") =>
+    ownedBy({ apiVersion, kind, metadata: { name, uid } });
   const ownedMap = (owned: ReturnType<typeof owner>): Thing => ({
     ...map("m", { a: "1" }),
     metadata: { name: "m", namespace: "shop", ...owned },
@@ -379,6 +379,7 @@ describe("ReconcileClient.apply and createOrUpdate, of an object that has a cont
     const [name, other] of [
       ["of another name", owner("b", "u-b")],
       ["of another group", owner("a", "u-b", "example.net/v1")],
+      ["of another kind", owner("a", "u-b", "example.com/v1", "Gadget")],
     ] as const
   ) {
     it(`refuse to take it from an owner ${name}, as that would take it back`, async () => {
@@ -496,7 +497,8 @@ describe("ReconcileClient.createOrUpdate", () => {
     assert.deepEqual([changed, object.data, before.data], [true, { a: "1", c: "3" }, { a: "1", b: "2" }]);
     assert.deepEqual(bodies, [{ data: { b: null, c: "3" }, metadata: { resourceVersion: version } }]);
     const same = cache.client().createOrUpdate("m", (present) => present, { namespace: "other" });
-    assert.equal((await cache.after(same)).changed, false);
+    const unchanged = await cache.after(same);
+    assert.deepEqual([unchanged.changed, unchanged.object.data], [false, { a: "1", c: "3" }]);
     assert.equal(bodies.length, 1);
   });
 
@@ -556,9 +558,10 @@ describe("ReconcileClient.patchStatus", () => {
   it("writes that of an object which the cache does not have, in the namespace that is named", async () => {
     await using cache = await startCache(WIDGETS, [], { namespace: "shop" });
     cache.server.create(WIDGETS, { metadata: { name: "w", namespace: "other" } });
+    cache.server.intercept(answerStatus(404), { match: ({ method }) => method === "GET", times: 1 });
     const client = cache.client();
-    const { changed } = await client.patchStatus("w", ready.status, { namespace: "other" });
-    assert.equal(changed, true);
+    const { changed, object } = await client.patchStatus("w", ready.status, { namespace: "other" });
+    assert.deepEqual([changed, object.status], [true, ready.status]);
     const absent = client.patchStatus("w", ready.status);
     assert.equal(isNotFound(await absent.catch((error) => error)), true);
     assert.deepEqual(cache.requests().filter((line) => line.startsWith("PATCH")), [
@@ -605,6 +608,12 @@ describe("ReconcileClient.delete", () => {
     await client.delete("n", { namespace: "other" });
     assert.equal(cache.writes.isEmpty, false);
     assert.equal(cache.writes.isInCaches(), false);
+  });
+
+  it("is of the object in the namespace that is named, not of the one beside the reconciled object", async () => {
+    await using cache = await startCache(MAPS, [map("m"), map("m", {}, "other")]);
+    await cache.client().delete("m", { namespace: "other" });
+    assert.deepEqual(cache.server.list(MAPS).items.map(({ metadata }) => metadata!.namespace), ["shop"]);
   });
 
   it("passes its options on, and fails where anything else fails", async () => {

@@ -1,4 +1,4 @@
-import { type KubernetesObject, NamespaceSet, newCluster, silentLogger } from "@listwatch/cache";
+import { type KubernetesObject, type Logger, NamespaceSet, newCluster, silentLogger } from "@listwatch/cache";
 import type { FetchFunction } from "@listwatch/cache/client";
 import {
   answerStatus,
@@ -10,6 +10,7 @@ import {
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { CachedResource, OWNER_INDEX, type Written } from "../../src/controller/cached_resource.ts";
+import { LogRecorder } from "../log_recorder.ts";
 import { SlowWatches } from "./rig.ts";
 
 const MAPS = "v1/configmaps";
@@ -19,12 +20,13 @@ interface Options {
   readonly namespaces?: NamespaceSet;
   readonly cluster?: string;
   readonly metadataOnly?: boolean;
+  readonly logger?: Logger;
   readonly fetch?: (server: InMemoryApiServer) => FetchFunction;
 }
 
 /** The cache of a resource of an empty server, which does not run yet. */
 function newCache(
-  { namespace, namespaces, cluster = "", metadataOnly = false, fetch }: Options = {},
+  { namespace, namespaces, cluster = "", metadataOnly = false, logger = silentLogger, fetch }: Options = {},
   of: typeof MAPS | "v1/nodes" = MAPS,
 ) {
   const clock = new FakeClock();
@@ -38,7 +40,7 @@ function newCache(
   const cache = new CachedResource(from.resource<KubernetesObject>(of, where as { namespace?: string }), {
     clock,
     random: () => 0.5,
-    logger: silentLogger,
+    logger,
     metrics: undefined,
     resyncPeriodMs: 0,
     cluster,
@@ -114,6 +116,43 @@ describe("CachedResource.addIndexers", () => {
       message:
         'Cannot index v1/configmaps by "byName": two controllers have different functions of this name; ' +
         "give both the same `indexed(...)`, or two names",
+    });
+  });
+});
+
+describe("CachedResource.informer", () => {
+  it("logs to the manager's logger", async () => {
+    const logger = new LogRecorder();
+    const { run, server } = newCache({ logger });
+    server.intercept(answerStatus(403));
+    await run(() => Promise.resolve());
+    assert.notDeepEqual(logger.lines, []);
+  });
+});
+
+describe("CachedResource.applied", () => {
+  it("is remembered while an object changes, and forgotten at its delete, that of a relist, too", async () => {
+    const { cache, run, map, server, clock } = newCache();
+    for (const name of ["deleted", "missed", "kept"]) {
+      map(name);
+      cache.applied.set("x", `shop/${name}`, "it");
+    }
+    const known = () =>
+      ["deleted", "missed", "kept"].filter((name) => cache.applied.get("x", `shop/${name}`) !== undefined);
+    await run(async () => {
+      server.patch(MAPS, "shop/kept", { data: { a: "1" } });
+      server.delete(MAPS, "shop/deleted");
+      await clock.advance(0);
+      assert.deepEqual(known(), ["missed", "kept"]);
+      const restore = server.intercept(answerStatus(503));
+      server.closeWatches({ reset: true });
+      server.delete(MAPS, "shop/missed");
+      server.compact();
+      await clock.advance(1_000);
+      assert.deepEqual(known(), ["missed", "kept"]);
+      restore();
+      await clock.advance(60_000);
+      assert.deepEqual(known(), ["kept"]);
     });
   });
 });
@@ -297,6 +336,53 @@ describe("CachedResource.caughtUp", () => {
       const [present, compared, watched] = asked();
       assert.deepEqual([present, compared], ["0 api/v1/configmaps 1", "20 api/v1/configmaps 500"]);
       assert.equal(watched, "20 api/v1/configmaps watch");
+    });
+  });
+
+  it("gives up what it asks as its signal is aborted: a comparison, the wait after it, and a short watch", async () => {
+    for (const [what, asksMs, count] of [["list", 20, 1], ["pause", 30, 1], ["watch", 20, 501]] as const) {
+      const { cache, run, clock, server, map } = newCache();
+      for (let i = 0; i < count; i++) map(`m${i}`);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await run(async () => {
+        server.create("v1/services", { metadata: { name: "other", namespace: "shop" } });
+        let given: AbortSignal | undefined;
+        const match = ({ query }: RecordedRequest) =>
+          what === "list" ? query.limit === "500" : query.timeoutSeconds === "3";
+        server.intercept((request) => {
+          given = request.signal;
+          return new Promise<Response>(() => {});
+        }, { match });
+        const ending = new AbortController();
+        const caughtUp = cache.caughtUp(clock.monotonicNow(), ending.signal);
+        await clock.advance(asksMs);
+        assert.equal(given !== undefined, what !== "pause", what);
+        const timers = clock.pendingTimers;
+        ending.abort();
+        await assert.rejects(caughtUp);
+        await clock.advance(0);
+        if (what === "pause") assert.equal(clock.pendingTimers, timers - 1);
+        else assert.equal(given!.aborted, true, what);
+      });
+    }
+  });
+
+  it("says of a proof by the state that it is one", async () => {
+    const { cache, run, never, clock, server } = newCache();
+    await run(async () => {
+      server.create("v1/services", { metadata: { name: "other", namespace: "shop" } });
+      const { informer } = cache;
+      const after = informer.indexer.lastStoreSyncResourceVersion();
+      const { proven } = informer;
+      const proofs: unknown[] = [];
+      informer.proven = (proof) => {
+        proofs.push({ ...proof, asked: undefined });
+        return proven.call(informer, proof);
+      };
+      const caughtUp = cache.caughtUp(clock.monotonicNow(), never);
+      await clock.advance(40);
+      await caughtUp;
+      assert.deepEqual(proofs, [{ after, through: server.resourceVersion, asked: undefined, byState: true }]);
     });
   });
 

@@ -1,4 +1,4 @@
-import { type KubernetesObject, newCluster } from "@listwatch/cache";
+import { type KubernetesObject, newCluster, silentLogger } from "@listwatch/cache";
 import { defineController, type ObjectEvents } from "@listwatch/cache/controller";
 import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
@@ -59,6 +59,7 @@ describe("ObjectEvents", () => {
     await rig.clock.advance(1_000);
     const notes = stored().map(({ note = "" }) => note);
     assert.equal(notes.length, 4);
+    assert.ok(notes.includes("x".repeat(1_024)));
     for (const note of notes) {
       assert.ok(new TextEncoder().encode(note).length <= 1_024, `${note.length}`);
       assert.match(note, /^x?ü{510}\.\.\.$|^x{1024}$|^x{1021}\.\.\.$/);
@@ -164,6 +165,7 @@ describe("ObjectEvents", () => {
     events.normal("Painted", "red");
     await rig.clock.advance(20_000);
     assert.equal(stored().length, 1);
+    assert.deepEqual(writesOf(rig), ["POST", "POST"]);
     events.normal("Painted", "red");
     await rig.clock.advance(1_000);
     assert.deepEqual(stored().map(({ series }) => series?.count), [2]);
@@ -185,7 +187,7 @@ describe("ObjectEvents", () => {
   });
 
   it("are tried twelve times, also where the server is busy, and then dropped", async () => {
-    for (const code of [429, 503]) {
+    for (const code of [429, 500, 503]) {
       const { rig, events } = await startRecording();
       await using _ = rig;
       let tries = 0;
@@ -369,6 +371,68 @@ describe("ObjectEvents", () => {
       await rig.clock.advance(60_000);
       assert.equal(rig.writes().length, writes);
     }
+  });
+
+  it("end their series six minutes after the last one, and leave no timer then", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    const timers = rig.clock.pendingTimers;
+    for (const reason of ["Painted", "Sold"]) events.normal(reason, "");
+    await rig.clock.advance(0);
+    assert.equal(rig.clock.pendingTimers, timers + 1);
+    await rig.clock.advance(5 * 60_000);
+    events.normal("Painted", "");
+    await rig.clock.advance(5 * 60_000);
+    events.normal("Painted", "");
+    events.normal("Sold", "");
+    await rig.clock.advance(7 * 60_000);
+    assert.deepEqual(stored().map(({ reason, series }) => `${reason} ${series?.count ?? 1}`).sort(), [
+      "Painted 3",
+      "Sold 1",
+      "Sold 1",
+    ]);
+    assert.equal(rig.clock.pendingTimers, timers);
+  });
+
+  it("say which controller of which process has seen what of which object", async () => {
+    const clock = new FakeClock(Date.UTC(2026, 0, 1));
+    const server = new InMemoryApiServer({ clock, customResources });
+    const bodies: KubernetesObject[] = [];
+    server.intercept(async (request, next) => {
+      bodies.push(await request.clone().json());
+      return await next(request);
+    });
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+    const { signal } = new AbortController();
+    const recorder = new EventRecorder({ instance: "i".repeat(200), clock, logger: silentLogger, signal });
+    const things = cluster.resource<KubernetesObject>(WIDGETS);
+    const metadata = { name: "n".repeat(253), namespace: "shop", uid: "u-1", resourceVersion: "7" };
+    const thing = { apiVersion: "example.com/v1", kind: "Widget", metadata };
+    const node = { apiVersion: "v1", kind: "Node", metadata: { name: "n", uid: "U-2" } };
+    recorder.about(thing, "widgets", things).warning("Sold", "to whom", { action: "Sell", related: node });
+    recorder.about({ ...node, metadata: { ...node.metadata, name: "N" } }, "widgets", things).normal(
+      "Seen",
+      "",
+    );
+    await clock.advance(1_000);
+    assert.equal(recorder.pending, 0);
+    const [{ metadata: made, ...event }, { metadata: ofNode }] = bodies;
+    assert.deepEqual(event, {
+      apiVersion: "events.k8s.io/v1",
+      kind: "Event",
+      eventTime: "2026-01-01T00:00:00.000000Z",
+      reportingController: "widgets",
+      reportingInstance: "i".repeat(128),
+      action: "Sell",
+      reason: "Sold",
+      regarding: { apiVersion: "example.com/v1", kind: "Widget", ...metadata },
+      related: { apiVersion: "v1", kind: "Node", name: "n", uid: "U-2" },
+      note: "to whom",
+      type: "Warning",
+    });
+    assert.match(made!.name!, /^n{230}\.[0-9a-f]{14,22}$/);
+    assert.match(ofNode!.name!, /^u-2\.[0-9a-f]{14,22}$/, "names of events have no capital letters");
+    assert.deepEqual([made!.namespace, ofNode!.namespace], ["shop", "default"]);
   });
 
   it("are in the namespace of the object, and have its name and a time, in nanoseconds, that no other one has", async () => {

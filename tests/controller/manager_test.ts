@@ -138,6 +138,32 @@ describe("Manager: its options", () => {
     assert.equal(Number(timeouts[1]), Number(timeouts[0]) * 1.5);
   });
 
+  it("freezes the objects of its caches where its options say so", async () => {
+    for (const freezeObjects of [undefined, false, true]) {
+      const frozen: boolean[] = [];
+      const look = controllerOf((object) => void frozen.push(Object.isFrozen(object.metadata)));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await using rig = startRig(look, freezeObjects === undefined ? {} : { freezeObjects });
+      rig.server.create(WIDGETS, widget("a", "red"));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => frozen.length > 0);
+      assert.deepEqual(frozen, [freezeObjects === true]);
+    }
+  });
+
+  it("keeps no managed fields of a resource that no controller owns", async () => {
+    const seen: unknown[] = [];
+    const look = controllerOf((object) => void seen.push(object.metadata?.managedFields));
+    await using rig = startRig(look);
+    await rig.cluster.resource(WIDGETS).apply(
+      { apiVersion: "example.com/v1", kind: "Widget", ...widget("a", "red") },
+      { fieldManager: "other" },
+    );
+    assert.notEqual(rig.server.get<KubernetesObject>(WIDGETS, "shop/a")?.metadata?.managedFields, undefined);
+    await rig.until(() => seen.length > 0);
+    assert.deepEqual(seen, [undefined]);
+  });
+
   it("resyncs as often as its controllers ask for, where one of them does not", async () => {
     const keys: string[] = [];
     const of = (name: string, resyncPeriodMs: number) => (cluster: Cluster) =>
@@ -266,7 +292,7 @@ describe("Manager.run", () => {
       assert.equal(manager.status().leader === "", what === "the first list", what);
       stop.abort(new Error("the test stops it"));
       // deno-lint-ignore no-await-in-loop -- one after the other
-      await clock.advance(12_000);
+      await clock.advance(100);
       // deno-lint-ignore no-await-in-loop -- one after the other
       assert.equal(await Promise.race([ended, "it runs"]), "ended", what);
       assert.deepEqual(manager.status().problems, ["it has ended"]);

@@ -182,6 +182,7 @@ describe("isApplied, by managed fields", () => {
     assert.equal(isSo({ a: { b: 1 } }, { "f:a": { "f:b": {} } }, { a: "text" }), false);
     assert.equal(isSo("text", { "f:a": {} }, { a: 1 }), false);
     assert.equal(isSo({ a: 1 }, { "f:a": {} }, undefined), false);
+    assert.equal(isSo({ a: null }, { "f:a": { "f:b": {} } }, { a: { b: 1 } }), false);
   });
 
   it("compares the elements of a list by their keys", () => {
@@ -204,6 +205,8 @@ describe("isApplied, by managed fields", () => {
     assert.equal(isSo([one], { [key("a", 1)]: 5 }, [one]), false);
     assert.equal(isSo([one], { "k:5": inside }, [one]), false);
     assert.equal(isSo([one], { "i:0": inside }, [one]), false);
+    assert.equal(isSo([one], { "f:name": {} }, { name: "a" }), false);
+    assert.equal(isSo([one], { "f:name": {} }, [one]), false);
   });
 
   it("compares the elements of a set by their values", () => {

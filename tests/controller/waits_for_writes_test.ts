@@ -33,7 +33,12 @@ describe("OwnWrites", () => {
 
   it("ask the server after a write that may have been made, and after no other", () => {
     const mayBe = [refused(408, "Timeout"), refused(500, ""), refused(504, "Timeout"), new Error("reset")];
-    const isNot = [refused(400, "BadRequest"), refused(409, "Conflict"), refused(429, "TooManyRequests")];
+    const isNot = [
+      refused(400, "BadRequest"),
+      refused(499, ""),
+      refused(409, "Conflict"),
+      refused(429, "TooManyRequests"),
+    ];
     for (const error of [...mayBe, ...isNot]) {
       const writes = new OwnWrites();
       writes.failed(cache().resource, error);
