@@ -82,22 +82,51 @@ export function newListWatch<T>(
   source: ListerWatcher<T>,
   modifyOptions: (options: ListOptions) => ListOptions,
 ): ListerWatcher<T> {
+  return listWatchOver(source, {
+    modifyOptions,
+    identityOf: ({ identity }) => identity && `${identity} ${JSON.stringify(modifyOptions({}))}`,
+  });
+}
+
+/** A source whose every request `check` may refuse, by a throw; otherwise the same. */
+export function guardedListWatch<T>(source: ListerWatcher<T>, check: () => void): ListerWatcher<T> {
+  const modifyOptions = (options: ListOptions): ListOptions => {
+    check();
+    return options;
+  };
+  return listWatchOver(source, { modifyOptions, identityOf: ({ identity }) => identity, check });
+}
+
+interface Over {
+  /** Called once for each list and watch. */
+  readonly modifyOptions: (options: ListOptions) => ListOptions;
+  readonly identityOf: (source: ListerWatcher<unknown>) => string | undefined;
+  /** Called before the question which cluster it is. */
+  readonly check?: () => void;
+}
+
+function listWatchOver<T>(source: ListerWatcher<T>, over: Over): ListerWatcher<T> {
+  const { modifyOptions, identityOf, check } = over;
   return {
     description: source.description,
-    // The other members depend on the options.
-    ...(source.metadata && { metadata: () => newListWatch(source.metadata!(), modifyOptions) }),
+    ...(source.metadata && { metadata: () => listWatchOver(source.metadata!(), over) }),
     ...(source.resource && { resource: source.resource }),
     ...(source.projection && { projection: source.projection }),
     ...(source.namespaces && { namespaces: source.namespaces }),
     ...(source.inNamespace && {
-      inNamespace: (namespace) => newListWatch(source.inNamespace!(namespace), modifyOptions),
+      inNamespace: (namespace) => listWatchOver(source.inNamespace!(namespace), over),
     }),
-    ...(source.clusterUid && { clusterUid: (signal) => source.clusterUid!(signal) }),
+    ...(source.clusterUid && {
+      clusterUid: async (signal) => {
+        check?.();
+        return await source.clusterUid!(signal);
+      },
+    }),
     get identity() {
-      return source.identity && `${source.identity} ${JSON.stringify(modifyOptions({}))}`;
+      return identityOf(source);
     },
-    list: (options, context) => source.list(modifyOptions(options), context),
-    watch: (options, context) => source.watch(modifyOptions(options), context),
+    list: async (options, context) => await source.list(modifyOptions(options), context),
+    watch: async (options, context) => await source.watch(modifyOptions(options), context),
   };
 }
 

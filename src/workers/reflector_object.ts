@@ -15,13 +15,15 @@ import { newInformerSnapshot } from "../informer/snapshot/informer_snapshot.ts";
 import { SharedIndexInformer } from "../informer/shared_informer.ts";
 import type { SharedIndexInformerOptions } from "../informer/shared_informer_options.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import type { ListerWatcher } from "../reflector/lister_watcher.ts";
+import { newStatus, StatusError } from "../meta/status.ts";
+import { guardedListWatch, type ListerWatcher } from "../reflector/lister_watcher.ts";
 import { type Clock, monotonicNow, nextTurn, realClock } from "../util/clock.ts";
 import { sleep } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, guardedLogger, type Logger } from "../util/logger.ts";
 import { DiskObjects, type DiskObjectsOptions } from "./disk_objects.ts";
 import { createTables, readState, type SqlDatabase, type SqlStorage, writeState } from "./sql_database.ts";
+import { waitBeforeStart } from "./starts.ts";
 
 /**
  * The `ctx` of a Durable Object with SQLite storage (`DurableObjectState` of `@cloudflare/workers-types` is
@@ -187,9 +189,10 @@ class Reflection {
   readonly loaded: Promise<void>;
 
   constructor(storage: SqlStorage, settings: ReflectorSettings) {
-    const { source, resource, informer: options = {}, identity } = settings;
+    const { resource, informer: options = {}, identity } = settings;
     this.#clock = options.clock ?? realClock;
     this.#logger = guardedLogger(options.logger);
+    const source = this.#asksAfterWait(settings.source, waitBeforeStart(storage.sql, this.#clock.now()));
     this.#disk = new DiskObjects(storage, { clock: this.#clock, logger: this.#logger, ...settings.disk });
     this.#informer = new SharedIndexInformer(source, {
       ...options,
@@ -241,6 +244,18 @@ class Reflection {
       if (!this.#disk.reclaim({ isListing })) return;
       await nextTurn();
     }
+  }
+
+  /** A source that refuses until a time has passed; the informer waits as for a busy API server. */
+  #asksAfterWait(source: ReflectorSettings["source"], waitMs: number): ReflectorSettings["source"] {
+    if (waitMs === 0) return source;
+    const startMs = monotonicNow(this.#clock);
+    return guardedListWatch(source, () => {
+      const retryAfterMs = startMs + waitMs - monotonicNow(this.#clock);
+      if (retryAfterMs <= 0) return;
+      const message = "The object has started several times and saved nothing: it waits before it asks again";
+      throw new StatusError(newStatus(503, "ServiceUnavailable", message), { retryAfterMs });
+    });
   }
 
   async #loaded(): Promise<void> {

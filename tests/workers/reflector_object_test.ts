@@ -493,6 +493,41 @@ describe("ReflectorObject", () => {
     assert.ok(rig.server.requests.length <= 150, `${rig.server.requests.length} requests`);
   });
 
+  for (const [what, isListed, mostRequests] of [["list", false, 30], ["watch", true, 60]] as const) {
+    it(`asks the API server less and less often while each ${what} ends the object, and answers meanwhile`, async () => {
+      using rig = isListed ? await Rig.synced() : new Rig();
+      if (isListed) rig.platform.kill();
+      rig.server.clearRequests();
+      let isFatal = true;
+      // As a full storage and too little memory do: the next reader starts the object again.
+      rig.server.intercept((request, next) => {
+        rig.platform.commit(); // a request leaves when what was written before is on disk
+        if (isFatal && new URL(request.url).pathname.endsWith("/pods")) rig.platform.kill();
+        return next(request);
+      });
+      let stale = 0;
+      for (let second = 0; second < 600; second++) {
+        void rig.platform.fetch(PODS).then((response) => {
+          if (response.headers.has("Warning")) stale++;
+        });
+        await rig.clock.advance(1_000);
+      }
+      const { length } = rig.server.requests;
+      assert.ok(length > 10 && length <= mostRequests, `${length} requests in ten minutes`);
+      if (isListed) assert.ok(stale > 500, `${stale} answers of what it had`);
+      isFatal = false;
+      rig.server.create("v1/pods", pod("web-3", { namespace: "shop" }));
+      await rig.clock.advance(61_000);
+      assert.deepEqual(await rig.names(), isListed ? ["web-1", "web-2", "web-3"] : ["web-3"]);
+      // What is over is forgotten: one more crash costs no time.
+      rig.platform.kill();
+      rig.server.create("v1/pods", pod("web-4", { namespace: "shop" }));
+      await rig.platform.fetch(PODS);
+      await rig.clock.advance(500);
+      assert.deepEqual((await rig.names()).at(-1), "web-4");
+    });
+  }
+
   it("lists only after 410, and makes the deletes that it had missed", async () => {
     using rig = await Rig.synced();
     const { resourceVersion } = (await rig.list()).metadata;
