@@ -264,7 +264,7 @@ export class WindowStore<Row> {
     const query = place === undefined ? this.#query : { ...this.#query, around: undefined, offset: place };
     for (const [name, value] of Object.entries(query)) {
       if (value === undefined || Array.isArray(value) && value.length === 0) continue;
-      url.searchParams.set(name, Array.isArray(value) ? value.join(",") : String(value));
+      url.searchParams.set(name, String(value)); // of a list: its members, with commas between them
     }
     return url;
   }

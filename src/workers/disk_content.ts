@@ -216,7 +216,7 @@ export class DiskContent {
         after,
         BATCH_ROWS,
       );
-      if (rows.length > 0) yield rows.map((row) => newEntry(row, shared, bodies));
+      yield rows.map((row) => newEntry(row, shared, bodies));
       if (rows.length < BATCH_ROWS) return;
       after = rows[rows.length - 1][0] as string;
     }

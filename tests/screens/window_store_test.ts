@@ -140,11 +140,19 @@ describe("openWindow", () => {
     const window = openWindow(world.options());
     let calls = 0;
     const stop = window.subscribe(() => calls++);
-    assert.equal(window.getSnapshot().state, "connecting");
+    assert.deepEqual(window.getSnapshot(), {
+      state: "connecting",
+      rows: [],
+      total: 0,
+      offset: 0,
+      resourceVersion: "",
+      columns: [],
+      error: undefined,
+    });
     await world.settled();
     const first = window.getSnapshot();
     assert.deepEqual([first.state, namesOf(first), first.total, first.offset], ["live", ["3", "2"], 3, 0]);
-    assert.deepEqual([first.resourceVersion, first.error], ["1000", undefined]);
+    assert.deepEqual([first.resourceVersion, first.error, first.columns], ["1000", undefined, []]);
     assert.equal(calls, 1);
     assert.equal(window.getSnapshot(), first);
     await world.settled(100);
@@ -191,6 +199,10 @@ describe("openWindow", () => {
     assert.deepEqual(columns.slice(0, 2).map(({ name }) => name), ["Name", "Ready"]);
     assert.deepEqual(rows.map(({ cells }) => cells[0]), ["1", "2"]);
     assert.equal(rows[0].object.metadata.namespace, "a");
+    world.informer.put(pod("a/0", 1_001));
+    await world.settled(100);
+    assert.deepEqual(window.getSnapshot().rows.map(({ cells }) => cells[0]), ["0", "1"]);
+    assert.equal(window.getSnapshot().columns, columns);
     assert.equal(world.urls[0].searchParams.get("includeObject"), "Metadata");
     window.close();
   });
@@ -200,7 +212,7 @@ describe("openWindow", () => {
     const window = openWindow(world.options());
     await world.settled();
     window.show({ offset: 1 });
-    assert.deepEqual(namesOf(window.getSnapshot()), ["3", "2"]);
+    assert.deepEqual([window.getSnapshot().state, ...namesOf(window.getSnapshot())], ["live", "3", "2"]);
     await world.settled();
     assert.deepEqual([namesOf(window.getSnapshot()), window.getSnapshot().offset], [["2", "1"], 1]);
     window.show({ around: "a/3" });
@@ -388,6 +400,71 @@ describe("openWindow", () => {
     window.close();
   });
 
+  it("is around its object again when it opens again, wherever that is by then", async () => {
+    const world = new World([pod("a/1", 1, 1), pod("a/2", 2, 2), pod("a/3", 3, 3), pod("a/4", 4, 4)]);
+    const window = openWindow(world.options({ around: "a/3" }));
+    await world.settled();
+    const away = () => new Response("away", { status: 503 });
+    for (const answers of [[], [away]]) {
+      world.answers.push(...answers);
+      world.urls.splice(0);
+      await world.settled(5_000);
+      world.end();
+      await world.settled(2_000);
+      assert.equal(window.getSnapshot().state, "live");
+      const asked = world.urls.map((
+        { searchParams },
+      ) => [searchParams.get("around"), searchParams.get("offset")]);
+      assert.deepEqual(asked, Array(answers.length + 1).fill(["a/3", null]));
+    }
+    world.informer.put(pod("a/3", 1_001, 0));
+    await world.settled(100);
+    world.cut();
+    await world.settled(2_000);
+    assert.deepEqual(namesOf(window.getSnapshot()), ["3", "1"]);
+    window.close();
+  });
+
+  it("waits longer and longer for a server that takes its time to fail", async () => {
+    const world = new World();
+    for (let i = 0; i < 100; i++) {
+      world.answers.push(() =>
+        new Promise((resolve) =>
+          world.clock.setTimeout(() => resolve(new Response("away", { status: 503 })), 3_000)
+        )
+      );
+    }
+    const window = openWindow(world.options());
+    for (let i = 0; i < 60; i++) await world.settled(1_000);
+    assert.ok(world.urls.length < 12, `${world.urls.length}`);
+    window.close();
+  });
+
+  it("has an error also where a fetch function fails with none", async () => {
+    const world = new World();
+    world.answers.push(() => Promise.reject("no network"));
+    const window = openWindow(world.options());
+    await world.settled();
+    const { error } = window.getSnapshot();
+    assert.deepEqual([error instanceof Error, error?.message], [true, "no network"]);
+    window.close();
+  });
+
+  it("requests by the runtime's own fetch function where none is given", async () => {
+    const world = new World();
+    const { fetch, ...options } = world.options();
+    const own = globalThis.fetch;
+    globalThis.fetch = (request) => fetch(request as Request);
+    try {
+      const window = openWindow(options);
+      await world.settled();
+      assert.equal(window.getSnapshot().state, "live");
+      window.close();
+    } finally {
+      globalThis.fetch = own;
+    }
+  });
+
   it("sends no list of fields or sums that is empty", async () => {
     const world = new World();
     const window = openWindow(world.options({ fields: [] }));
@@ -465,9 +542,9 @@ describe("openWindow", () => {
   });
 
   it("asks again where the server had failed, had no time, or came too early", async () => {
-    for (const status of [408, 410, 425, 429, 500, 503]) {
+    for (const status of [304, 408, 410, 425, 429, 500, 503]) {
       const world = new World();
-      world.answers.push(() => new Response("not now", { status }));
+      world.answers.push(() => new Response(status === 304 ? null : "not now", { status }));
       const window = openWindow(world.options());
       await world.settled();
       assert.equal(window.getSnapshot().state, "connecting");
@@ -524,6 +601,10 @@ describe("openWindow", () => {
       [[rows, changes({ op: "turn" })], 'there is no change "turn"'],
       [[rows, { type: "CHANGES", object: { metadata: {}, window } }], 'a window continues with "CHANGES"'],
       [[rows, { type: "ADDED", object: {} }], 'a window continues with "ADDED"'],
+      [
+        [rows, { type: "MORE", object: { metadata: {}, window, changes: [] } }],
+        'a window continues with "MORE"',
+      ],
       [[changes()], 'a window begins with "CHANGES"'],
       [[{ type: "ROWS", object: { metadata: {}, window } }], "a window begins without rows"],
       [[{ type: "ROWS", object: { metadata: {}, items: [] } }], "a frame has no place"],
@@ -802,6 +883,26 @@ describe("openWindow", () => {
     await world.settled();
     assert.match(window.getSnapshot().error?.message ?? "", /answered 404: .*no such place/);
     window.close();
+  });
+
+  it("says why by the text, the reason or the line of the answer, and by no more of it than is read", async () => {
+    const cut = () => new ReadableStream({ start: (controller) => controller.error(new TypeError("cut")) });
+    const answers: readonly (readonly [Response, string])[] = [
+      [new Response("x".repeat(1_500), { status: 403 }), `403: ${"x".repeat(1_000)}`],
+      [new Response(null, { status: 403, statusText: "Not Today" }), "403: Not Today"],
+      [new Response(cut(), { status: 403, statusText: "Not Today" }), "403: Not Today"],
+      [Response.json({ kind: "Status", reason: "Forbidden" }, { status: 403 }), "403: Forbidden"],
+      [Response.json({ kind: "Status" }, { status: 403 }), "403"],
+    ];
+    for (const [answer, message] of answers) {
+      const world = new World();
+      world.answers.push(() => answer);
+      const window = openWindow(world.options());
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await world.settled();
+      assert.equal(window.getSnapshot().error?.message, `the server answered ${message}`);
+      window.close();
+    }
   });
 
   it("shows a state that was at each time, through cuts, and the last one in the end", async () => {

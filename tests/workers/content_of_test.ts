@@ -1,5 +1,6 @@
 import {
   type KubernetesObject,
+  type ListerWatcher,
   newCluster,
   SharedIndexInformer,
   shortTexts,
@@ -91,6 +92,29 @@ describe("contentOf", () => {
     await world.clock.advance(60_000);
     assert.equal(informer.hasSynced(), true);
     await world.stop(informer);
+  });
+
+  it("lets an informer continue whose source says no resource", async () => {
+    const world = new World();
+    world.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const source: ListerWatcher<KubernetesObject> = {
+      list: (options, context) => world.pods.list(options, context),
+      watch: (options, context) => world.pods.watch(options, context),
+    };
+    const start = async (previous: SharedIndexInformer<KubernetesObject> | undefined) => {
+      const informer = new SharedIndexInformer<KubernetesObject>(source, {
+        snapshot: contentOf(previous, { clock: world.clock, identity: "pods" }),
+        clock: world.clock,
+        logger: silentLogger,
+      });
+      const running = informer.start();
+      await world.clock.advance(1_000);
+      await running.stop();
+      return informer;
+    };
+    const second = await start(await start(undefined));
+    assert.equal(second.status().snapshot?.load, "restored");
+    assert.deepEqual(second.indexer.listKeys(), ["shop/web-1"]);
   });
 
   it("lists where another cluster responds at the address of the earlier one", async () => {

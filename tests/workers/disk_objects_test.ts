@@ -338,6 +338,24 @@ describe("DiskObjects", () => {
     assert.throws(() => other.add(pod("web-10", { annotations })), /Cannot store an object/);
   });
 
+  it("refuses to save what could not be held as text and is longer than a row", () => {
+    const sql = new NodeSql();
+    const { disk } = openStore(sql, new DiskObjects(sql, { maxObjectBytes: 1_000 }));
+    disk.load(IDENTITY);
+    const put = (length: number) => ({
+      key: "shop/web-1",
+      held: {},
+      head: {},
+      json: () => JSON.stringify(pod("web-1", { annotations: { text: "x".repeat(length) } })),
+    });
+    const change = { resourceVersion: "7", savedAtMs: 1, needsList: false, replaces: true, deletes: [] };
+    disk.save({ ...change, puts: [put(100) as SnapshotChange["puts"][number]] });
+    assert.throws(
+      () => disk.save({ ...change, puts: [put(1_000) as SnapshotChange["puts"][number]] }),
+      /Cannot store an object of 1\d\d\d bytes/,
+    );
+  });
+
   it("deletes the states that a crash left over, in steps, and no others", () => {
     const sql = new NodeSql();
     const { disk, store, save } = openStore(sql);
