@@ -202,9 +202,7 @@ export function parseGetQuery(searchParams: URLSearchParams): ListQuery | Status
 export function queryParameters(search: string): URLSearchParams {
   const isMalformed = (pair: string) => pair.includes(";") || /%(?![0-9A-Fa-f]{2})/.test(pair);
   const pairs = search.replace(/^\?/, "").split("&");
-  return new URLSearchParams(
-    pairs.some(isMalformed) ? pairs.filter((pair) => !isMalformed(pair)).join("&") : search,
-  );
+  return new URLSearchParams(pairs.filter((pair) => !isMalformed(pair)).join("&"));
 }
 
 /** The parameters of lists and watches that clients of an API server send. */
@@ -235,7 +233,7 @@ function decode(params: URLSearchParams) {
     fieldSelector: text("fieldSelector"),
     timeoutSeconds: integer(params, "timeoutSeconds"),
     limit: integer(params, "limit"),
-    allowWatchBookmarks: boolean(params, "allowWatchBookmarks") ?? false,
+    allowWatchBookmarks: boolean(params, "allowWatchBookmarks"),
     sendInitialEvents: boolean(params, "sendInitialEvents"),
   };
 }

@@ -75,7 +75,10 @@ describe("answerDiscovery", () => {
         "/",
         "/version",
         "/api/v2",
+        "/api/v1beta1",
         "/api/v1/pods",
+        "/other/apps",
+        "/other/apps/v1",
         "/apis//",
         "/apis//v1",
         "/apis/none",
@@ -87,6 +90,8 @@ describe("answerDiscovery", () => {
       assert.equal(codeOf(path), undefined, path);
     }
     assert.equal((answerDiscovery([], { method: "GET", path: "/api/v1" }) as DiscoveryAnswer).status, 200);
+    const later = answerDiscovery([resource("", "v2", "Pod")], { method: "GET", path: "/api/v2" });
+    assert.equal((later as DiscoveryAnswer).status, 200);
   });
 
   it("refuses what an API server refuses: other methods of its own documents, and types that it does not write", () => {
@@ -97,6 +102,7 @@ describe("answerDiscovery", () => {
     assert.deepEqual(codes({ method: "POST" }), [405, 405, 200, 200, 405, 200]);
     assert.deepEqual(codes({ accept: "text/html" }), [406, 406, 406, 406, 406, 406]);
     assert.deepEqual(codes({ accept: "text/html, */*" }), [200, 200, 200, 200, 200, 200]);
+    assert.deepEqual(codes({ accept: "application/*" }), [406, 406, 200, 200, 406, 200]);
   });
 
   it("lists groups with their versions, the preferred one first", () => {
@@ -110,11 +116,20 @@ describe("answerDiscovery", () => {
       ],
       preferredVersion: { groupVersion: "example.com/v1", version: "v1" },
     });
+    assert.deepEqual(documentOf("/apis"), { kind: "APIGroupList", apiVersion: "v1", groups });
     assert.deepEqual(documentOf("/apis/apps"), { kind: "APIGroup", apiVersion: "v1", ...groups[0] });
-    assert.equal(
-      documentOf("/api", { serverAddress: "h:1" }).serverAddressByClientCIDRs[0].serverAddress,
-      "h:1",
-    );
+    assert.deepEqual(ask("/api", { serverAddress: "h:1", accept: "application/json;pretty=1" }), {
+      status: 200,
+      headers: { "Cache-Control": "no-cache, private", "Vary": "Accept" },
+      mediaType: "application/json",
+      parameters: "",
+      pretty: true,
+      document: {
+        kind: "APIVersions",
+        versions: ["v1"],
+        serverAddressByClientCIDRs: [{ clientCIDR: "0.0.0.0/0", serverAddress: "h:1" }],
+      },
+    });
   });
 
   it("lists the resources of a version, with what each may be requested for", () => {
@@ -132,8 +147,20 @@ describe("answerDiscovery", () => {
     });
     const node = core.resources.find(({ name }: Json) => name === "nodes");
     assert.deepEqual(Object.keys(node), ["name", "singularName", "namespaced", "kind", "verbs"]);
-    const { apiVersion, resources } = documentOf("/apis/example.com/v1");
-    assert.equal(apiVersion, "v1");
+    const { kind, apiVersion, resources } = documentOf("/apis/example.com/v1");
+    assert.deepEqual([kind, apiVersion], ["APIResourceList", "v1"]);
+    assert.deepEqual(resources.slice(1, 3), [
+      { name: "widgets/status", singularName: "", namespaced: true, kind: "Widget", verbs: ["get"] },
+      {
+        name: "widgets/scale",
+        singularName: "",
+        namespaced: true,
+        group: "autoscaling",
+        version: "v1",
+        kind: "Scale",
+        verbs: ["get"],
+      },
+    ]);
     assert.deepEqual(
       resources.map(({ name, kind, group, version, verbs }: Json) => [name, kind, group, version, verbs]),
       [
@@ -169,10 +196,77 @@ describe("answerDiscovery", () => {
       ]);
     }
     const other = AGGREGATED.replace("v=v2", "v=v2beta1");
-    assert.equal(codeOf("/apis", { accept: other }), 406);
+    for (const accept of [other, AGGREGATED.replace("GroupDiscoveryList", "Group")]) {
+      assert.equal(codeOf("/apis", { accept }), 406, accept);
+    }
     for (const accept of [`${other},application/json`, "application/json"]) {
       assert.equal(documentOf("/apis", { accept }).kind, "APIGroupList", accept);
     }
+  });
+
+  it("writes all members of an aggregated document, those of a definition where that is wanted", () => {
+    const definition = {
+      printerColumns: [],
+      fieldSelectors: [".spec.color"],
+      deprecationWarning: "it is old",
+    } as unknown as Partial<ApiResource>;
+    const resources = [
+      resource("apps", "v1", "Deployment", {
+        ...definition,
+        singularName: "one",
+        subresources: {
+          status: true,
+          scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" },
+        },
+      }),
+      resource("example.com", "v1", "Widget", { ...definition, shortNames: ["wd"], categories: ["all"] }),
+    ];
+    const { document } = answerDiscovery(resources, {
+      method: "GET",
+      path: "/apis",
+      accept: AGGREGATED,
+      definesCustom: true,
+    }) as DiscoveryAnswer;
+    const ofGroup = (name: string, resource: object) => ({
+      metadata: { name },
+      versions: [{ version: "v1", resources: [resource], freshness: "Current" }],
+    });
+    assert.deepEqual(JSON.parse(JSON.stringify(document)), {
+      kind: "APIGroupDiscoveryList",
+      apiVersion: "apidiscovery.k8s.io/v2",
+      metadata: {},
+      items: [
+        ofGroup("apps", {
+          resource: "deployments",
+          responseKind: { group: "", version: "", kind: "Deployment" },
+          scope: "Namespaced",
+          singularResource: "one",
+          verbs: ["get", "list", "watch"],
+          subresources: [
+            {
+              subresource: "scale",
+              responseKind: { group: "autoscaling", version: "v1", kind: "Scale" },
+              verbs: ["get"],
+            },
+            {
+              subresource: "status",
+              responseKind: { group: "", version: "", kind: "Deployment" },
+              verbs: ["get"],
+            },
+          ],
+        }),
+        ofGroup("example.com", {
+          resource: "widgets",
+          responseKind: { group: "example.com", version: "v1", kind: "Widget" },
+          scope: "Namespaced",
+          singularResource: "widget",
+          verbs: ["get", "list", "watch"],
+          shortNames: ["wd"],
+          categories: ["all"],
+          definition,
+        }),
+      ],
+    });
   });
 
   it("says what definitions do, and which parameters a cache takes, only where that is wanted", () => {
@@ -195,7 +289,9 @@ describe("answerDiscovery", () => {
     const json = tagOf(AGGREGATED);
     assert.notEqual(json, tagOf(AGGREGATED.replace("json", "yaml")));
     const same = ask("/apis", { accept: AGGREGATED, ifNoneMatch: json }) as DiscoveryAnswer;
+    const { mediaType, parameters } = ask("/apis", { accept: AGGREGATED }) as DiscoveryAnswer;
     assert.deepEqual([same.status, same.document, same.headers.ETag], [304, null, json]);
+    assert.deepEqual([same.mediaType, same.parameters], [mediaType, parameters]);
     assert.equal(same.headers.Vary, "Accept");
     assert.equal((ask("/apis", { ifNoneMatch: json }) as DiscoveryAnswer).status, 200);
   });

@@ -120,6 +120,7 @@ describe("parseFieldFilter", () => {
       'a="b': /no JSON string at character 3/,
       "a>b": /nothing behind > that has an order at character 3 \("b"\); write a number/,
       "a>=5": /nothing behind >/,
+      "a<b": /nothing behind < that has an order at character 3/,
       "a=b(c": /"," is missing at character 4/,
       "=b": /a path of a field is missing at character 1/,
     };

@@ -71,6 +71,12 @@ describe("parseListQuery", () => {
     assert.equal(refused("limit=1e3").code, 400);
     assert.equal(refused("timeoutSeconds=soon").reason, "BadRequest");
     assert.match(refused("limit=9223372036854775808").message ?? "", /value out of range/);
+    assert.equal(accepted("limit=9223372036854775807").options.limit, 2 ** 63);
+    const ofDigits = (digits: number) => "7".padStart(digits, "0");
+    assert.equal(accepted(`limit=${ofDigits(1_000)}`).options.limit, 7);
+    assert.match(refused(`limit=${ofDigits(1_001)}`).message ?? "", /value out of range/);
+    assert.equal(accepted(`resourceVersion=${ofDigits(1_000)}`).options.resourceVersion, "7");
+    assert.match(refused(`resourceVersion=${ofDigits(1_001)}`).message ?? "", /value out of range/);
   });
 
   it("refuses a timeout that is no duration with 400, but not of a watch, which ignores it", () => {
@@ -161,7 +167,10 @@ describe("parseListQuery", () => {
   });
 
   it("returns parsed selectors, and none if everything is selected", () => {
-    const { labels, fields } = accepted("labelSelector=app in (web,api)&fieldSelector=metadata.name=x");
+    const { labels, fields, options } = accepted(
+      "labelSelector=app in (web,api)&fieldSelector=metadata.name=x",
+    );
+    assert.deepEqual(options, { labelSelector: "app in (web,api)", fieldSelector: "metadata.name=x" });
     assert.equal(labels?.matches({ app: "web" }), true);
     assert.equal(fields?.matches({ "metadata.name": "y" }), false);
     assert.deepEqual(
@@ -224,6 +233,10 @@ describe("parseListQuery", () => {
       / resourceVersionMatch: Unsupported value: "Newest": supported values: "Exact", "NotOlderThan", ""$/,
     );
     assert.equal(refused("resourceVersionMatch=Exact&resourceVersion=0").code, 422);
+    for (const [resourceVersionMatch, resourceVersion] of [["NotOlderThan", "0"], ["Exact", "5"]] as const) {
+      const query = String(new URLSearchParams({ resourceVersionMatch, resourceVersion }));
+      assert.deepEqual(accepted(query).options, { resourceVersionMatch, resourceVersion });
+    }
     assert.equal(refused("resourceVersionMatch=NotOlderThan&resourceVersion=1&continue=x").code, 422);
     for (const value of ["true", "false"]) assert.equal(refused(`sendInitialEvents=${value}`).code, 422);
     assert.match(refused("resourceVersionMatch=x").message ?? "", /is invalid: \[.*, .*\]$/);
@@ -241,6 +254,20 @@ describe("parseListQuery", () => {
     ) {
       assert.equal(refused(`watch=1&${query}`).code, 422, query);
     }
+    const { details } = refused("watch=1&sendInitialEvents=true&resourceVersionMatch=Exact");
+    assert.deepEqual(details?.causes, [
+      {
+        reason: "FieldValueForbidden",
+        message: "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        field: "resourceVersionMatch",
+      },
+      {
+        reason: "FieldValueNotSupported",
+        message: 'Unsupported value: "Exact": supported values: "NotOlderThan"',
+        field: "resourceVersionMatch",
+      },
+    ]);
+    assert.equal(refused("watch=1&resourceVersionMatch=NotOlderThan").code, 422, "also from the start");
   });
 
   it("refuses the first of several mistakes that an API server finds", () => {
@@ -278,6 +305,8 @@ describe("parseListQuery", () => {
     const both = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
     assert.equal(accepted(both, { watch: true }).options.sendInitialEvents, true);
     assert.equal(refused("watch=1&resourceVersionMatch=Exact", { watch: false }).code, 422);
+    const exact = "watch=1&resourceVersionMatch=Exact&resourceVersion=5";
+    assert.equal(accepted(exact, { watch: false }).options.resourceVersionMatch, "Exact");
   });
 
   it("reads the token of continue before it refuses a resourceVersion, which it does not read", () => {
@@ -319,7 +348,21 @@ describe("parseListQuery", () => {
 
   it("reads the resourceVersion of an object without its leading zeros", () => {
     const query = parseGetQuery(new URLSearchParams({ resourceVersion: "007" }));
-    assert.deepEqual(!isStatus(query) && query.options, { resourceVersion: "7" });
+    assert.deepEqual(query, {
+      watch: false,
+      options: { resourceVersion: "7" },
+      labels: undefined,
+      fields: undefined,
+    });
+    const latest = parseGetQuery(new URLSearchParams());
+    assert.deepEqual(!isStatus(latest) && latest.options, {});
+  });
+
+  it("refuses a malformed resourceVersion of an object with 500, without a reason", () => {
+    const query = parseGetQuery(new URLSearchParams({ resourceVersion: "x" }));
+    assert.ok(isStatus(query));
+    assert.deepEqual([query.code, query.reason], [500, undefined]);
+    assert.match(query.message ?? "", /^resourceVersion: Invalid value: "x": .* invalid syntax$/);
   });
 
   it("adds sendInitialEvents to a watch without a resourceVersion, unless the query sets it", () => {

@@ -56,7 +56,18 @@ describe("negotiate", () => {
     });
   }
 
+  it("reads a quality with white space behind it", () => {
+    const accept = "application/yaml;q=0.5 ,application/json;q=0.1";
+    assert.equal(negotiate(accept, { mediaTypes: BOTH })?.mediaType, "application/yaml");
+  });
+
+  it("prefers a type to any type, whichever is named first", () => {
+    const accept = "*/*;pretty=1,application/*";
+    assert.deepEqual(negotiate(accept, { mediaTypes: BOTH })?.pretty, false);
+  });
+
   it("indents only where the parameter is 1", () => {
+    assert.equal(negotiate(undefined, { mediaTypes: BOTH })?.pretty, false);
     const isPretty = (accept: string) => negotiate(accept, { mediaTypes: BOTH })?.pretty;
     assert.deepEqual(["1", "0", "true"].map((value) => isPretty(`application/json;pretty=${value}`)), [
       true,
@@ -140,6 +151,26 @@ describe("negotiateShape", () => {
     );
     const either = `${as("Table")},application/json`;
     assert.equal(shapeOf(pods, { accept: either, verb: "list", tables: false }), "object");
+  });
+
+  it("says in which media type, and whether it is indented, whatever its shape is", () => {
+    const of = (verb: "get" | "list" | "watch", parameters: string, type = "yaml") => {
+      const accept = `application/${type};pretty=1${parameters}`;
+      const answer = negotiateShape(pods, { accept, verb, mediaTypes: BOTH });
+      assert.ok("shape" in answer);
+      const { mediaType, pretty, shape } = answer;
+      const apiVersion = "apiVersion" in shape ? shape.apiVersion : undefined;
+      return [mediaType, pretty, shape.kind, apiVersion];
+    };
+    const yaml = "application/yaml";
+    const meta = (kind: string) => `;as=${kind};g=meta.k8s.io;v=v1beta1`;
+    assert.deepEqual(of("list", ""), [yaml, true, "object", undefined]);
+    assert.deepEqual(of("list", meta("Table")), [yaml, true, "Table", "meta.k8s.io/v1beta1"]);
+    const metadata = of("get", meta("PartialObjectMetadata"));
+    assert.deepEqual(metadata, [yaml, true, "PartialObjectMetadata", "meta.k8s.io/v1beta1"]);
+    assert.deepEqual(of("list", meta("PartialObjectMetadata")), [yaml, true, "refused", undefined]);
+    assert.deepEqual(of("watch", ""), [yaml, true, "refused", undefined]);
+    assert.deepEqual(of("watch", ";sv=v1", "json"), ["application/json", true, "object", undefined]);
   });
 
   it("refuses what there is nothing of: a group of its own by its routes, a custom one by what it accepts", () => {

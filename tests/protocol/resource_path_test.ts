@@ -40,6 +40,10 @@ describe("parseResourcePath", () => {
     ["/apis/apps/v1", undefined],
     ["/apis//v1/pods", undefined],
     ["/api/v1//pods", undefined],
+    ["/api//pods", undefined],
+    ["/apis/apps//deployments", undefined],
+    ["/other/apps/v1/deployments", undefined],
+    ["/api/v1/nodes/n/proxy", "|v1||nodes|n|proxy"],
     ["/api/v1/namespaces/shop/pods/web-1/status/x", undefined],
     ["/api/v1/pods/%zz", undefined],
     ["/healthz/x/y", undefined],
@@ -48,4 +52,9 @@ describe("parseResourcePath", () => {
   for (const [path, parts] of cases) {
     it(`reads ${path} as ${parts ?? "no resource"}`, () => assert.equal(parse(path), parts));
   }
+
+  it("has the path that it was read from, decoded and without slashes at its end", () => {
+    const segments = pathSegments("/api/v1/namespaces/shop/pods/a%3Ab//")!;
+    assert.equal(parseResourcePath(segments)?.path, "/api/v1/namespaces/shop/pods/a:b");
+  });
 });

@@ -1,12 +1,12 @@
 import {
   type KubernetesObject,
-  type ListerWatcher,
   newCluster,
   SharedIndexInformer,
   shortTexts,
   silentLogger,
 } from "@listwatch/cache";
 import { FakeClock, InMemoryApiServer, pod, refuseConnection, seededRandom } from "@listwatch/cache/testing";
+import type { ListerWatcher } from "@listwatch/cache/reflector";
 import { contentOf } from "@listwatch/cache/workers";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
