@@ -20,6 +20,13 @@ describe("quotedByGo", () => {
   }
 });
 
+describe("parseDuration", () => {
+  it("quotes what it refuses by bytes", () => {
+    assert.equal(parseDuration('1"\\'), 'time: unknown unit "\\"\\\\" in duration "1\\"\\\\"');
+    assert.equal(parseDuration("\u007f\u0080 \u001f"), 'time: invalid duration "\x7f\\xc2\\x80 \\x1f"');
+  });
+});
+
 describe("quotedStart", () => {
   it("has no more than the first 300 characters", () => {
     assert.equal(quotedStart('a"'), '"a\\""');

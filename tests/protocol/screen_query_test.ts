@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
   parseScreenQuery,
+  refusedParameter,
   refusedScreenQuery,
   type ScreenQuery,
   type ScreenQueryOptions,
 } from "../../src/protocol/screen_query.ts";
+import type { Status } from "../../src/meta/status.ts";
 import { isStatus } from "../../src/protocol/statuses.ts";
 
 const LIST: ScreenQueryOptions = { verb: "list", shape: "object" };
@@ -51,6 +53,7 @@ describe("parseScreenQuery", () => {
       fields.map(({ text }) => text),
       ['metadata.labels["a.b/c"]', "metadata.name", "spec.containers[].image", "spec.volumes", "status"],
     );
+    assert.deepEqual(fields[0].segments, ["metadata", "labels", "a.b/c"]);
   });
 
   it("says where a path is wrong, and what to write", () => {
@@ -88,6 +91,8 @@ describe("parseScreenQuery", () => {
   });
 
   it("reads the keys of an order", () => {
+    const [quoted] = accepted({ sortBy: 'column("Size, in GB")' }).sortBy!;
+    assert.deepEqual(quoted.by, { type: "column", name: "size, in gb" });
     const { sortBy = [], limit, offset } = accepted({
       sortBy:
         "status.startTime:desc,metadata.name:asc, sum(spec.containers[].restarts):desc,column(Restarts)," +
@@ -124,7 +129,9 @@ describe("parseScreenQuery", () => {
     assert.match(refused({ sortBy: "a", limit: "0" }, WATCH)[0], /^limit: /);
     assert.equal(accepted({ sortBy: "a", limit: "0" }).limit, 0);
     assert.match(refused({ sortBy: "a", limit: "-1" }, WATCH)[0], /^limit: "-1" is no number of rows/);
-    assert.equal(accepted({ sortBy: "a", limit: "1000" }, WATCH).limit, 1000);
+    for (const limit of [1, 1_000]) {
+      assert.equal(accepted({ sortBy: "a", limit: String(limit) }, WATCH).limit, limit);
+    }
   });
 
   it("leaves limit to the API without an order", () => {
@@ -157,6 +164,14 @@ describe("parseScreenQuery", () => {
       assert.equal(causes.length, 1);
       assert.match(causes[0], message);
     }
+    accepted({ filter: "a" }, { verb: "list", shape: "PartialObjectMetadata" });
+    accepted({ fields: "a" }, { verb: "get", shape: "object" });
+  });
+
+  it("names the reason of a cause as an API server does", () => {
+    const status = parsed({ sum: "a" }) as Status;
+    const [cause] = status.details?.causes ?? [];
+    assert.deepEqual([cause.reason, cause.field], ["FieldValueInvalid", "sum"]);
   });
 
   it("names a cause for each wrong parameter", () => {
@@ -229,6 +244,13 @@ describe("parseScreenQuery", () => {
   it("asks of a few of them, as thousands would make an answer that is longer than the request", () => {
     const names = Array.from({ length: 5_000 }, (_, i) => `sort_${i}`);
     assert.equal(refused(names.join("&")).length, 7);
+  });
+});
+
+describe("refusedParameter", () => {
+  it("refuses one parameter", () => {
+    const status = refusedParameter("around", "it is not there");
+    assert.deepEqual([status.code, status.message], [400, "around: it is not there"]);
   });
 });
 

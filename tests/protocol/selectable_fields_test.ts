@@ -4,7 +4,9 @@ import { isFieldAtItsPath, selectableFields } from "../../src/protocol/selectabl
 
 /** A field of a resource, and its value in objects with these members. */
 const CASES: readonly (readonly [resource: string, field: string, values: readonly [object, string][]])[] = [
-  ["pods", "spec.nodeName", [[{ spec: { nodeName: "n1" } }, "n1"], [{}, ""], [{ spec: [] }, ""]]],
+  ["pods", "spec.nodeName", [[{ spec: { nodeName: "n1" } }, "n1"], [{}, ""], [{ spec: [] }, ""], [{
+    spec: null,
+  }, ""]]],
   ["pods", "spec.host", [[{ spec: { nodeName: "n1" } }, "n1"], [{}, ""]]],
   ["pods", "spec.hostNetwork", [[{ spec: { hostNetwork: true } }, "true"], [{ spec: {} }, "false"]]],
   ["pods", "status.podIP", [

@@ -68,6 +68,11 @@ describe("objectNotFound and the other refusals", () => {
       retryAfterSeconds: 1,
     });
     assert.equal("name" in invalidFields("Pod", { causes: [] }).details!, false);
+    assert.deepEqual(invalidFields("Pod", { name: "web", kind: "Pod", causes: [] }).details, {
+      name: "web",
+      kind: "Pod",
+      causes: [],
+    });
   });
 
   it("have the token that continues at the newest state", () => {
@@ -155,7 +160,18 @@ describe("fieldRules", () => {
       "spec.a",
       "spec.b",
     ]);
-    assert.equal(fieldRules(WIDGETS).unsupportedField("spec.b"), "field label not supported: spec.b");
+    for (const more of [[], ["spec.c"]]) {
+      assert.equal(fieldRules(WIDGETS, more).unsupportedField("spec.b"), "field label not supported: spec.b");
+      assert.equal(
+        fieldRules(configMaps, more).unsupportedField("spec.b"),
+        '"spec.b" is not a known field selector: only "metadata.name", "metadata.namespace"',
+      );
+    }
+    const jobs = builtinResources().find(({ kind }) => kind === "Job")!;
+    assert.equal(
+      fieldRules(jobs).unsupportedField("spec.b"),
+      'field label "spec.b" not supported for Job',
+    );
     const slices = builtinResources().find(({ kind }) => kind === "ResourceSlice")!;
     assert.equal(
       fieldRules(slices).unsupportedField("spec.b"),

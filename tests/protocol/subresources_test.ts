@@ -37,9 +37,21 @@ function shown(resource: ApiResource, object: object): any {
 
 describe("scaleOf", () => {
   it("has of the object's metadata what a scale has, and no zero and no empty selector", () => {
-    const { metadata, spec, status } = shown(DEPLOYMENTS, { spec: { replicas: 0 } });
-    assert.deepEqual(metadata, { name: "web", namespace: "shop", creationTimestamp: "2026-01-01T00:00:00Z" });
-    assert.deepEqual([spec, status], [{}, { replicas: 0 }]);
+    const own = {
+      name: "web",
+      namespace: "shop",
+      uid: "u-1",
+      resourceVersion: "7",
+      creationTimestamp: "2026-01-01T00:00:00Z",
+    };
+    const metadata = { ...own, generation: 3, labels: { a: "b" } };
+    assert.deepEqual(shown(DEPLOYMENTS, { metadata, spec: { replicas: 0 } }), {
+      kind: "Scale",
+      apiVersion: "autoscaling/v1",
+      metadata: own,
+      spec: {},
+      status: { replicas: 0 },
+    });
   });
 
   it("has one replica where the spec of a built-in kind says nothing", () => {
@@ -77,6 +89,13 @@ describe("scaleOf", () => {
     for (const spec of [undefined, {}, { size: "3" }, { size: null }]) {
       assert.equal(shown(resource, { spec }).code, 500);
     }
-    assert.equal(shown(widgets({ specReplicasPath: "spec.size" }), { spec: { size: 3 } }).code, 500);
+    for (const specReplicasPath of ["spec.size", "x.spec.size"]) {
+      const refused = shown(widgets({ specReplicasPath }), { spec: { size: 3 } });
+      const message = `the spec replicas field "${specReplicasPath}" does not exist`;
+      assert.deepEqual([refused.code, refused.message], [500, `Internal error occurred: ${message}`]);
+      assert.deepEqual(refused.details, { causes: [{ message }] });
+    }
+    const size = { spec: { size: 3 }, status: { size: 2 } };
+    assert.deepEqual(shown(widgets({ statusReplicasPath: "xstatus.size" }), size).status, { replicas: 0 });
   });
 });

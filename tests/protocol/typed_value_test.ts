@@ -26,6 +26,7 @@ describe("typedValue", () => {
     "mun".split("").forEach((letter, i) => numbers.push([`1${letter}`, Number(`1e-${3 * (i + 1)}`)]));
     for (const [value, number] of numbers) assert.deepEqual(typedValue(value), { type: "number", number });
     assert.deepEqual(typedValue(true), { type: "boolean", number: 1 });
+    assert.deepEqual(typedValue(false), { type: "boolean", number: 0 });
     assert.deepEqual(typedValue("1970-01-01T00:00:01.5Z"), { type: "time", number: 1500 });
   });
 
