@@ -229,7 +229,8 @@ export function partialMetadata(object: KubernetesObject, apiVersion: string): K
  */
 export function wantsPretty(searchParams: URLSearchParams, userAgent: string | null | undefined): boolean {
   const pretty = searchParams.get("pretty");
-  if (pretty !== null && pretty !== "") return /^(1|t|true)$/i.test(pretty);
+  // The spellings of Go's strconv.ParseBool.
+  if (pretty !== null && pretty !== "") return /^(1|[tT]|true|TRUE|True)$/.test(pretty);
   return /^(curl|Wget|Mozilla\/5\.0)/.test(userAgent ?? "");
 }
 

@@ -318,6 +318,19 @@ describe("readApi, a page", () => {
     assert.deepEqual(pages.flatMap(({ items }) => items), TEN);
   });
 
+  it("ends where a field selector names the only object that there can be", async () => {
+    const { api, informer } = apiOf(TEN, 20);
+    const one = "limit=1&fieldSelector=metadata.name%3Dp-3";
+    const past = "&resourceVersion=20&resourceVersionMatch=Exact";
+    informer.put(object("shop-2/p-3", 21));
+    for (const query of [one, `${one},metadata.name!%3Dp-4`, `${one}&labelSelector=!none`, one + past]) {
+      const pages = await walk(api, `/api/v1/namespaces/shop/pods?${query}`);
+      assert.deepEqual(pages.map(names), [["shop/p-3"]], query);
+    }
+    // Another namespace may have an object of that name.
+    assert.deepEqual((await walk(api, `/api/v1/pods?${one}`)).flatMap(names), ["shop-2/p-3", "shop/p-3"]);
+  });
+
   it("have no remainingItemCount under a selector", async () => {
     const objects = TEN.map((pod, i) =>
       object(`shop/p-${i}`, i + 1, { labels: { odd: String(i % 2) }, pod })

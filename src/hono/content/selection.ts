@@ -322,14 +322,16 @@ export async function cutPage<T extends KubernetesObject>(
     bytes,
   };
   if (i >= end) return page;
-  const next = `${snapshot.key(i - 1).slice(prefix.length)}\0`;
+  const last = snapshot.key(i - 1).slice(prefix.length);
+  // Nothing comes after the only object of a name: in one namespace, or of a cluster-scoped resource.
+  if (last === fields?.requiresExactMatch("metadata.name")) return page;
   return {
     ...page,
     next: (resourceVersion) => ({
       continue: encodeContinue({
         resourceVersion,
         epoch: request.epochOf(rewrites),
-        start: next,
+        start: `${last}\0`,
         list: request.identity(),
       }),
       // The count is sent only if it is known without looking at every object.
