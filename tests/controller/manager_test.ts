@@ -431,6 +431,35 @@ describe("Manager.run", () => {
     await rig[Symbol.asyncDispose]();
   });
 
+  it("fills the metrics of a queue", async () => {
+    const adds: string[] = [];
+    const none = { inc() {}, dec() {}, observe() {}, set() {} };
+    const metrics: ManagerMetrics = {
+      ...keptMetrics(),
+      queueMetrics: (name) => ({
+        depth: none,
+        adds: { inc: () => void adds.push(name) },
+        latency: none,
+        workDuration: none,
+        unfinishedWorkSeconds: none,
+        longestRunningProcessorSeconds: none,
+        retries: none,
+      }),
+    };
+    await using rig = startRig(idle, { metrics });
+    for (const name of ["a", "b"]) rig.server.create(WIDGETS, widget(name, "red"));
+    await rig.until(() => adds.length > 1);
+    assert.deepEqual(adds, ["widgets", "widgets"]);
+  });
+
+  it("gives a reconcile no clusters where it has but one", async () => {
+    const seen: unknown[] = [];
+    await using rig = startRig(controllerOf((_, { clusters }) => void seen.push(Object.keys(clusters))));
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => seen.length > 0);
+    assert.deepEqual(seen, [[]]);
+  });
+
   it("counts the reconciles that have not ended at their deadlines, and no other", async () => {
     const metrics = keptMetrics();
     const define = (cluster: Cluster) =>
@@ -505,6 +534,8 @@ describe("Manager.run", () => {
       // deno-lint-ignore no-await-in-loop -- one after the other
       await rig.clock.advance(700);
       assert.equal(hasEnded, true);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      assert.equal(await rig.ended, "ended");
       // deno-lint-ignore no-await-in-loop -- one after the other
       await rig[Symbol.asyncDispose]();
       assert.equal(rig.server.list(EVENTS).items.length === 1, isWritten);

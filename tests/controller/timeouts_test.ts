@@ -57,6 +57,33 @@ describe("defineController({ timeoutMs })", () => {
     assert.match(rig.lines.join("\n"), /error .*shop\/a.* ignores its signal/);
   });
 
+  it("is waited for at a stop although its worker has left it: as long as others, and a second more", async () => {
+    for (const [takesMs, drainMs, endsMs] of [[20_000, 30_000, 10_000], [20_500, 10_000, 10_500]]) {
+      const rig = startRig((cluster) =>
+        defineController({
+          name: "widgets",
+          for: cluster.resource<KubernetesObject>(WIDGETS),
+          timeoutMs: 5_000,
+          reconcile: (_, { clock }) => new Promise<void>((resolve) => clock.setTimeout(resolve, takesMs)),
+        }), { drainMs });
+      rig.server.create(WIDGETS, widget("a", "red"));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => rig.manager.pending === 1);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(10_000);
+      let hasEnded = false;
+      void rig.manager.stop().then(() => hasEnded = true);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(endsMs - 100);
+      assert.equal(hasEnded, false);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(200);
+      assert.equal(hasEnded, true);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig[Symbol.asyncDispose]();
+    }
+  });
+
   it("counts one that ends after it as failed, whatever it returns or throws", async () => {
     for (const end of [() => {}, () => assert.fail("of its own")]) {
       const failures: number[] = [];

@@ -969,4 +969,32 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     replace: "code >= 499",
     test: "tests/controller/waits_for_writes_test.ts",
   },
+  {
+    name: "controller: the metrics of a queue stay empty",
+    file: "src/controller/reconcile_loop.ts",
+    find: "order: this.#order, name, metricsProvider }",
+    replace: "order: this.#order, name }",
+    test: "tests/controller/manager_test.ts",
+  },
+  {
+    name: "controller: the only cluster is one of several",
+    file: "src/controller/reconcile_loop.ts",
+    find: '.filter(([name]) => name !== "")',
+    replace: "",
+    test: "tests/controller/manager_test.ts",
+  },
+  {
+    name: "controller: a stop does not drain what has lost its worker",
+    file: "src/controller/reconcile_loop.ts",
+    find: "    await abortable(ended, abandon).catch(() => {});\n",
+    replace: "",
+    test: "tests/controller/timeouts_test.ts",
+  },
+  {
+    name: "controller: a stop leaves what it has given up at once",
+    file: "src/controller/reconcile_loop.ts",
+    find: "    await withTimeLimit(() => ended, grace).catch(() => {});\n",
+    replace: "",
+    test: "tests/controller/timeouts_test.ts",
+  },
 ];

@@ -676,4 +676,18 @@ export const PROTOCOL_FAULTS: readonly SuiteMutation[] = [
     replace: 'reader.match(COLUMN)?.trim() ?? ""',
     test: "tests/protocol/screen_query_test.ts",
   },
+  {
+    name: "resources: a version that is not preferred is unknown",
+    file: "src/protocol/builtin_resources.ts",
+    find: "TABLE.find(isIt) ?? OTHER_VERSIONS.find(isIt)",
+    replace: "TABLE.find(isIt)",
+    test: "tests/protocol/statuses_test.ts",
+  },
+  {
+    name: "screens: no one means groupBy by group",
+    file: "src/protocol/screen_query.ts",
+    find: '  group: "groupBy",\n',
+    replace: "",
+    test: "tests/protocol/screen_query_test.ts",
+  },
 ];

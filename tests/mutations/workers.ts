@@ -340,4 +340,25 @@ export const WORKERS_FAULTS: readonly SuiteMutation[] = [
     replace: "const id = ++this.#lastId;",
     test: "tests/workers/disk_objects_test.ts",
   },
+  {
+    name: "workers: the next alarm is in the past",
+    file: "src/workers/reflector_object.ts",
+    find: "realClock.now() + inMs",
+    replace: "realClock.now() - inMs",
+    test: "tests/workers/reflector_object_test.ts",
+  },
+  {
+    name: "workers: the settings of the disk are not read",
+    file: "src/workers/reflector_object.ts",
+    find: "logger: this.#logger, ...settings.disk }",
+    replace: "logger: this.#logger }",
+    test: "tests/workers/reflector_object_test.ts",
+  },
+  {
+    name: "workers: what cannot be written is not logged",
+    file: "src/workers/reflector_object.ts",
+    find: "{ clock: this.#clock, logger: this.#logger, ...settings.disk }",
+    replace: "{ clock: this.#clock, ...settings.disk }",
+    test: "tests/workers/reflector_object_test.ts",
+  },
 ];

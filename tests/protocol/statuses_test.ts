@@ -139,6 +139,8 @@ describe("describedResource", () => {
     }
     assert.equal(builtinResource({ ...PODS, group: "apps" }), undefined);
     assert.equal(builtinResource({ ...PODS, version: "v2" }), undefined);
+    const events = builtinResource({ group: "events.k8s.io", version: "v1", resource: "events" });
+    assert.ok(events?.fieldSelectors?.includes("regarding.name"));
   });
 
   it("hands out its list as a copy", () => {

@@ -133,6 +133,44 @@ describe("ReflectorObject", () => {
     assert.ok(rig.platform.alarmInMs !== undefined && rig.platform.alarmInMs <= 60_000);
   });
 
+  it("has its next alarm in a minute while a slice runs, and at once where it has none", async () => {
+    using rig = new Rig();
+    const alarms: number[] = [];
+    await rig.platform.fetch("/readyz");
+    const inMs = () => Math.round(rig.platform.alarmInMs! / 1_000) * 1_000;
+    alarms.push(inMs());
+    await rig.clock.advance(1);
+    alarms.push(inMs());
+    assert.deepEqual(alarms, [0, 60_000]);
+  });
+
+  it("stores, and logs, as its settings say", async () => {
+    const logger = new LogRecorder();
+    class Small extends Pods {
+      protected override settings(instance: Instance): ReflectorSettings {
+        const settings = super.settings(instance);
+        return { ...settings, informer: { ...settings.informer, logger }, disk: { maxObjectBytes: 1_000 } };
+      }
+    }
+    using rig = new Rig((instance) => new Small(instance.ctx, instance));
+    rig.server.create("v1/pods", pod("small", { namespace: "shop" }));
+    const annotations = { text: "x".repeat(2_000) };
+    rig.server.create("v1/pods", pod("large", { namespace: "shop", annotations }));
+    await rig.platform.fetch("/readyz");
+    await rig.clock.advance(1_000);
+    assert.deepEqual(await rig.names(), ["small"]);
+    assert.match(logger.lines.join("\n"), /a row takes 1000 at most/);
+    const count = logger.lines.length;
+    const isEvent = (query: string) => query.includes("INTO listwatch_events");
+    rig.platform.sql.failsWith = (query) => isEvent(query) ? new Error("the disk is full") : undefined;
+    rig.server.delete("v1/pods", "shop/small");
+    await rig.clock.advance(1_000);
+    assert.match(
+      logger.lines.slice(count).join("\n"),
+      /^error: An event could not be written: .*the disk is full/m,
+    );
+  });
+
   it("always has a next alarm at most 60 s away, also while a slice runs", async () => {
     using rig = await Rig.synced();
     for (let i = 0; i < 500; i++) {
