@@ -98,7 +98,7 @@ export const PROTOCOL_FAULTS: readonly SuiteMutation[] = [
   {
     name: "protocol: every watch receives bookmarks",
     file: "src/protocol/request_url.ts",
-    find: 'boolean(params, "allowWatchBookmarks") ?? false',
+    find: 'boolean(params, "allowWatchBookmarks")',
     replace: 'boolean(params, "allowWatchBookmarks") ?? true',
     test: "tests/protocol/list_query_test.ts",
   },
