@@ -38,7 +38,7 @@ export interface MainOptions {
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
   const { stdout = process.stdout, stderr = process.stderr, env = process.env } = options;
   const now = () => monotonicNow(realClock);
-  const terminal = new Terminal({ stdout, stderr, env, now });
+  const terminal = new Terminal({ stdout, stderr, env, clock: realClock });
   let isVerbose = false;
   const { signal, onTerminate, release } = options.signal
     ? { signal: options.signal, onTerminate() {}, release() {} }

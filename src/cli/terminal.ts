@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { LineLimit, type LogFields, type Logger } from "../util/logger.ts";
 import { oneLine } from "./errors.ts";
 
@@ -15,8 +16,8 @@ interface TerminalOptions {
   readonly stderr: OutputStream;
   /** The environment: a non-empty `NO_COLOR` and `TERM=dumb` disable colours. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** The time in milliseconds; limits the rate of progress lines. */
-  readonly now: () => number;
+  /** Limits the rate of progress lines. */
+  readonly clock: Clock;
 }
 
 // The shortest time between two progress lines: redrawn on a terminal, appended elsewhere.
@@ -28,17 +29,20 @@ export class Terminal {
   readonly #out: OutputStream;
   readonly #err: OutputStream;
   readonly #env: Readonly<Record<string, string | undefined>>;
-  readonly #now: () => number;
+  readonly #clock: Clock;
   #progressShown = false;
   #progressTimeMs: number;
+  /** Shows the latest progress that came too soon after the line before it. */
+  #nextLine: TimerHandle | undefined;
+  #latest = "";
 
   constructor(options: TerminalOptions) {
     this.#out = options.stdout;
     this.#err = options.stderr;
     this.#env = options.env ?? {};
-    this.#now = options.now;
+    this.#clock = options.clock;
     // Appended lines start after the first interval.
-    this.#progressTimeMs = this.#err.isTTY ? -Infinity : this.#now();
+    this.#progressTimeMs = this.#err.isTTY ? -Infinity : monotonicNow(this.#clock);
   }
 
   print(line: string = ""): void {
@@ -57,12 +61,21 @@ export class Terminal {
 
   /**
    * Shows progress: on a terminal in one redrawn line, elsewhere as a new line every few seconds, the first
-   * one after that time.
+   * one after that time. What comes too soon after another is shown later, if nothing newer comes by then.
    */
   progress(text: string): void {
-    const elapsedMs = this.#now() - this.#progressTimeMs;
-    if (elapsedMs < (this.#err.isTTY ? REDRAW_INTERVAL_MS : LINE_INTERVAL_MS)) return;
-    this.#progressTimeMs = this.#now();
+    this.#latest = text;
+    if (this.#nextLine !== undefined) return;
+    const nowMs = monotonicNow(this.#clock);
+    const restMs = this.#progressTimeMs - nowMs + (this.#err.isTTY ? REDRAW_INTERVAL_MS : LINE_INTERVAL_MS);
+    if (restMs > 0) {
+      this.#nextLine = this.#clock.setTimeout(() => {
+        this.#nextLine = undefined;
+        this.progress(this.#latest);
+      }, restMs);
+      return;
+    }
+    this.#progressTimeMs = nowMs;
     if (!this.#err.isTTY) {
       this.#err.write(`${text}\n`);
       return;
@@ -74,6 +87,8 @@ export class Terminal {
   }
 
   clearProgress(): void {
+    if (this.#nextLine !== undefined) this.#clock.clearTimeout(this.#nextLine);
+    this.#nextLine = undefined;
     if (!this.#progressShown) return;
     this.#progressShown = false;
     this.#err.write("\r\x1b[2K");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { FakeClock } from "@listwatch/cache/testing";
 import { Terminal, terminalLogger, verboseLogger } from "../../src/cli/terminal.ts";
 
 class Stream {
@@ -16,10 +17,10 @@ class Stream {
 }
 
 function newTerminal(isTTY: boolean, env: Record<string, string> = {}) {
-  const time = { nowMs: 0 };
+  const clock = new FakeClock();
   const stdout = new Stream(isTTY);
   const stderr = new Stream(isTTY);
-  return { time, stdout, stderr, terminal: new Terminal({ stdout, stderr, env, now: () => time.nowMs }) };
+  return { clock, stdout, stderr, terminal: new Terminal({ stdout, stderr, env, clock }) };
 }
 
 describe("Terminal", () => {
@@ -30,25 +31,29 @@ describe("Terminal", () => {
     assert.equal(newTerminal(true, { TERM: "dumb" }).terminal.styleError("red", "x"), "x");
     assert.notEqual(newTerminal(true, { NO_COLOR: "" }).terminal.style("red", "x"), "x");
     const [stdout, stderr] = [new Stream(true), new Stream(false)];
-    assert.equal(new Terminal({ stdout, stderr, now: () => 0 }).styleError("red", "x"), "x");
+    assert.equal(new Terminal({ stdout, stderr, clock: new FakeClock() }).styleError("red", "x"), "x");
   });
 
-  it("redraws progress in one line on a terminal, and erases it before another line", () => {
-    const { terminal, stderr, stdout, time } = newTerminal(true, { NO_COLOR: "1" });
+  it("redraws progress in one line on a terminal, and erases it before another line", async () => {
+    const { terminal, stderr, stdout, clock } = newTerminal(true, { NO_COLOR: "1" });
     terminal.progress("one");
     terminal.progress("too soon");
-    time.nowMs = 200;
     terminal.progress("two");
+    await clock.advance(99);
+    assert.equal(stderr.text, "\r\x1b[2Kone");
+    await clock.advance(1);
     assert.equal(stderr.text, "\r\x1b[2Kone\r\x1b[2Ktwo");
     terminal.print("done");
-    assert.ok(stderr.text.endsWith("\r\x1b[2K"));
+    assert.equal(stderr.text.slice(-8), "two\r\x1b[2K");
     assert.equal(stdout.text, "done\n");
     const { text } = stderr;
+    await clock.advance(1_000);
     terminal.print("more");
     assert.equal(stderr.text, text, "it is erased once");
-    time.nowMs = 400;
     terminal.progress("three");
+    terminal.progress("never shown");
     terminal.warn("trouble");
+    await clock.advance(1_000);
     assert.equal(stderr.text, `${text}\r\x1b[2Kthree\r\x1b[2Ktrouble\n`);
   });
 
@@ -58,26 +63,28 @@ describe("Terminal", () => {
     assert.equal(stderr.text, `\r\x1b[2K${"x".repeat(38)}…`);
   });
 
-  it("keeps progress as long as the line is whole, in 80 columns if the number is not known, in 20 at least", () => {
+  it("keeps progress as long as the line is whole, in 80 columns if the number is not known, in 20 at least", async () => {
     const widths: readonly (readonly [columns: number, width: number])[] = [[40, 39], [0, 79], [10, 20]];
     for (const [columns, width] of widths) {
       const stderr = new Stream(true, columns);
-      let nowMs = 0;
-      const terminal = new Terminal({ stdout: stderr, stderr, env: { NO_COLOR: "1" }, now: () => nowMs });
+      const clock = new FakeClock();
+      const terminal = new Terminal({ stdout: stderr, stderr, env: { NO_COLOR: "1" }, clock });
       terminal.progress("x".repeat(width));
-      nowMs = 200;
+      await clock.advance(200);
       terminal.progress("x".repeat(width + 1));
       assert.equal(stderr.text, `\r\x1b[2K${"x".repeat(width)}\r\x1b[2K${"x".repeat(width - 1)}…`);
     }
   });
 
-  it("appends a progress line every few seconds without a terminal", () => {
-    const { terminal, stderr, time } = newTerminal(false);
-    for (let second = 0; second <= 6; second++) {
-      time.nowMs = second * 1_000;
+  it("appends a progress line every few seconds without a terminal", async () => {
+    const { terminal, stderr, clock } = newTerminal(false);
+    for (let second = 0; second <= 7; second++) {
       terminal.progress(`at ${second}`);
+      await clock.advance(1_000);
     }
-    assert.equal(stderr.text, "at 3\nat 6\n");
+    assert.equal(stderr.text, "at 2\nat 5\n");
+    await clock.advance(60_000);
+    assert.equal(stderr.text, "at 2\nat 5\nat 7\n");
   });
 
   it("writes an error in one line, without control characters", () => {
@@ -91,8 +98,8 @@ function newLogger() {
   const lines: string[] = [];
   let nowMs = 0;
   const stderr = { write: (text: string) => lines.push(text.trimEnd()) };
-  const now = () => nowMs;
-  const logger = terminalLogger(new Terminal({ stdout: stderr, stderr, now }), now);
+  const terminal = new Terminal({ stdout: stderr, stderr, clock: new FakeClock() });
+  const logger = terminalLogger(terminal, () => nowMs);
   return { logger, lines, advance: (ms: number) => (nowMs += ms) };
 }
 
@@ -140,7 +147,7 @@ describe("terminalLogger", () => {
 describe("verboseLogger", () => {
   it("prints all but what is for debugging, each in one line with its fields", () => {
     const stderr = new Stream(false);
-    const logger = verboseLogger(new Terminal({ stdout: stderr, stderr, now: () => 0 }));
+    const logger = verboseLogger(new Terminal({ stdout: stderr, stderr, clock: new FakeClock() }));
     logger.debug("a detail");
     logger.info("an event");
     logger.warn("pods: lost the server", { isOutage: true, error: new Error("its\ncause") });

@@ -74,6 +74,20 @@ export const CLI_FAULTS: readonly SuiteMutation[] = [
     test: "tests/cli/terminal_test.ts",
   },
   {
+    name: "terminal: progress that comes soon after other progress is dropped",
+    file: "src/cli/terminal.ts",
+    find: "        this.progress(this.#latest);\n",
+    replace: "",
+    test: "tests/cli/terminal_test.ts",
+  },
+  {
+    name: "terminal: late progress is shown behind another line",
+    file: "src/cli/terminal.ts",
+    find: "if (this.#nextLine !== undefined) this.#clock.clearTimeout(this.#nextLine);",
+    replace: "",
+    test: "tests/cli/terminal_test.ts",
+  },
+  {
     name: "terminal: one more warning is not counted",
     file: "src/cli/terminal.ts",
     find: "if (left > 0) print",
