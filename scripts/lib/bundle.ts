@@ -124,7 +124,9 @@ export default {
 }
 
 /**
- * Bundles one program with the library's sources and all packages in it.
+ * Bundles one program with the library's sources and all packages in it. Its file is replaced as a whole: a
+ * program that starts while another process builds it again must not find an empty file, which every runtime
+ * runs to its end, with code 0.
  *
  * @returns The path of the bundle.
  * @throws {Error} If esbuild fails.
@@ -141,9 +143,10 @@ export async function buildProgram(
   const aliases = Object.entries(exports).map(([subpath, source]) =>
     `--alias:@listwatch/cache${subpath.slice(1)}=${join(ROOT, source)}`
   );
+  const unfinished = `${output}.${crypto.randomUUID()}`;
   await esbuild(tools, [
     path,
-    `--outfile=${output}`,
+    `--outfile=${unfinished}`,
     "--bundle",
     "--format=esm",
     "--sourcemap=inline",
@@ -156,6 +159,7 @@ export async function buildProgram(
       "--target=es2024",
     ]),
   ]);
+  await Deno.rename(unfinished, output);
   return output;
 }
 

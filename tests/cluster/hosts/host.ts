@@ -17,6 +17,7 @@ import { readDefinitions } from "../../../src/cli/cluster/definitions.ts";
 import { discover } from "../../../src/client/discovery.ts";
 import { servedResource } from "../../../src/cli/cluster/select_resources.ts";
 import { realClock } from "../../../src/util/clock.ts";
+import { getOrMake } from "../../../src/util/collections.ts";
 import { consoleLogger } from "../../../src/util/logger.ts";
 import type { ServeOptions } from "@listwatch/cache/cli";
 import type { OwnConnection } from "../connection.ts";
@@ -215,16 +216,17 @@ async function commandLine(
   if (runtime === "deno") {
     return [Deno.execPath(), "run", "-A", "--no-check", join(ROOT, HOSTS, `${app}.ts`)];
   }
-  tools ??= installTools();
-  const { node, bun } = await tools;
+  const installed = await (tools ??= installTools());
+  const { node, bun } = installed;
   const [name, platform] = isInWorkerd(runtime)
     ? [runtime === "edge" ? "edge_worker" : "worker", "workerd"] as const
     : [app, "node"] as const;
-  let bundle = bundles.get(name);
-  if (bundle === undefined) {
-    bundle = buildProgram(await tools, `${HOSTS}/${name}.ts`, { name, platform });
-    bundles.set(name, bundle);
-  }
+  // No await before it is noted: hosts start at the same time, and one build is for all of them.
+  const bundle = getOrMake(
+    bundles,
+    name,
+    () => buildProgram(installed, `${HOSTS}/${name}.ts`, { name, platform }),
+  );
   if (isInWorkerd(runtime)) return [node, join(ROOT, HOSTS, "miniflare.mjs"), await bundle];
   return [runtime === "bun" ? bun : node, await bundle];
 }
