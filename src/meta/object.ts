@@ -76,9 +76,7 @@ export function metaOf(value: unknown): ObjectMeta | undefined {
 }
 
 /** Whether a list or an object is a Table of the server, whose rows are no objects. */
-export function isTable(
-  { kind, apiVersion }: { readonly kind?: unknown; readonly apiVersion?: unknown },
-): boolean {
+export function isTable({ kind, apiVersion }: { kind?: unknown; apiVersion?: unknown }): boolean {
   return kind === "Table" && (apiVersion === "meta.k8s.io/v1" || apiVersion === "meta.k8s.io/v1beta1");
 }
 

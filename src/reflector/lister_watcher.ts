@@ -82,48 +82,33 @@ export function newListWatch<T>(
   source: ListerWatcher<T>,
   modifyOptions: (options: ListOptions) => ListOptions,
 ): ListerWatcher<T> {
-  return listWatchOver(source, {
-    modifyOptions,
-    identityOf: ({ identity }) => identity && `${identity} ${JSON.stringify(modifyOptions({}))}`,
-  });
+  return over(source, modifyOptions, (identity) => `${identity} ${JSON.stringify(modifyOptions({}))}`);
 }
 
 /** A source whose every request `check` may refuse, by a throw; otherwise the same. */
 export function guardedListWatch<T>(source: ListerWatcher<T>, check: () => void): ListerWatcher<T> {
-  const modifyOptions = (options: ListOptions): ListOptions => {
-    check();
-    return options;
-  };
-  return listWatchOver(source, { modifyOptions, identityOf: ({ identity }) => identity, check });
+  return over(source, (options) => (check(), options), (identity) => identity);
 }
 
-interface Over {
-  /** Called once for each list and watch. */
-  readonly modifyOptions: (options: ListOptions) => ListOptions;
-  readonly identityOf: (source: ListerWatcher<unknown>) => string | undefined;
-  /** Called before the question which cluster it is. */
-  readonly check?: () => void;
-}
-
-function listWatchOver<T>(source: ListerWatcher<T>, over: Over): ListerWatcher<T> {
-  const { modifyOptions, identityOf, check } = over;
+function over<T>(
+  source: ListerWatcher<T>,
+  modifyOptions: (options: ListOptions) => ListOptions,
+  identityOf: (identity: string) => string,
+): ListerWatcher<T> {
+  const overThat = <O>(other: ListerWatcher<O>) => over(other, modifyOptions, identityOf);
   return {
     description: source.description,
-    ...(source.metadata && { metadata: () => listWatchOver(source.metadata!(), over) }),
+    // The other members depend on the options.
+    ...(source.metadata && { metadata: () => overThat(source.metadata!()) }),
     ...(source.resource && { resource: source.resource }),
     ...(source.projection && { projection: source.projection }),
     ...(source.namespaces && { namespaces: source.namespaces }),
-    ...(source.inNamespace && {
-      inNamespace: (namespace) => listWatchOver(source.inNamespace!(namespace), over),
-    }),
+    ...(source.inNamespace && { inNamespace: (namespace) => overThat(source.inNamespace!(namespace)) }),
     ...(source.clusterUid && {
-      clusterUid: async (signal) => {
-        check?.();
-        return await source.clusterUid!(signal);
-      },
+      clusterUid: async (signal) => (modifyOptions({}), await source.clusterUid!(signal)),
     }),
     get identity() {
-      return identityOf(source);
+      return source.identity && identityOf(source.identity);
     },
     list: async (options, context) => await source.list(modifyOptions(options), context),
     watch: async (options, context) => await source.watch(modifyOptions(options), context),

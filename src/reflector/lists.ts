@@ -3,7 +3,7 @@
  * present object as ADDED.
  */
 
-import { keyOf, type ListMeta } from "../meta/object.ts";
+import { isTable, keyOf, type ListMeta } from "../meta/object.ts";
 import {
   ageMsOf,
   type BookmarkObject,
@@ -28,7 +28,7 @@ import type { ListerWatcher } from "./lister_watcher.ts";
 import { newTimeLimit, type OpenWatch, STALL_MS, Watchdog } from "./open_watch.ts";
 import type { ReflectorSettings } from "./reflector_options.ts";
 import type { ListAttempt, ReflectorState } from "./state.ts";
-import { eventProblem, refuseTable } from "./store_writer.ts";
+import { eventProblem } from "./store_writer.ts";
 
 /** A list put together from its pages. */
 export interface PagedList<T> {
@@ -233,7 +233,11 @@ export async function requestList<T>(
   const pages = {
     list: async (page: ListOptions) => {
       const answer = await requestPage(source, { ...page, signal }, settings, counted);
-      refuseTable(answer);
+      if (isTable(answer)) {
+        throw new TypeError(
+          "Cannot take a Table for a list: ask the server for objects (unsupported list gvk)",
+        );
+      }
       return answer;
     },
   };

@@ -1,12 +1,6 @@
 /** The position of a store, and the code that writes to it: the position moves with each event. */
 
-import {
-  ageMsOf,
-  type ListPage,
-  type Quarantined,
-  type WatchEvent,
-  type WatchItem,
-} from "../meta/list_watch.ts";
+import { ageMsOf, type Quarantined, type WatchEvent, type WatchItem } from "../meta/list_watch.ts";
 import { hasReached } from "../meta/merged_version.ts";
 import { isOlder, isTable, type KeyFunc, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
@@ -404,12 +398,6 @@ export function eventProblem(object: unknown, expected: GroupVersionKind | undef
     return `expected ${groupVersion(expected)} ${expected.kind}, got ${got}`;
   }
   return undefined;
-}
-
-export function refuseTable(page: ListPage<unknown>): void {
-  if (isTable(page)) {
-    throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
-  }
 }
 
 /**

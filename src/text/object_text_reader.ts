@@ -110,7 +110,8 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     if (apiVersionStart > 0) {
       apiVersion = this.#typeText(this.#lastApiVersion, apiVersionStart, apiVersionEnd);
     }
-    const key = this.#hasUsualName() ? this.#keyText() : undefined;
+    const { isUsual, nameStart, nameEnd } = this.walk;
+    const key = isUsual && nameStart > 0 && nameEnd - nameStart > 2 ? this.#keyText() : undefined;
     const shape = key && this.#shapes.shapeOf(bytes, this.walk.noted, from !== start);
     const head = { kind, apiVersion, metadata: this.#metadata(key, !shape) };
     const fields = this.#fieldTexts(from === start ? undefined : type);
@@ -147,11 +148,6 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     whole = decodeUtf8(encodeUtf8(whole));
     const fields = this.fields.valuesOf({ ...value, kind, apiVersion });
     return new ObjectText(whole, { kind, apiVersion, metadata }, undefined, fields, null);
-  }
-
-  #hasUsualName(): boolean {
-    const { isUsual, nameStart, nameEnd } = this.walk;
-    return isUsual && nameStart > 0 && nameEnd - nameStart > 2;
   }
 
   /**

@@ -104,10 +104,7 @@ export function isTextOrAbsent(value: unknown): value is string | undefined {
   return typeof value === "string" || value === undefined;
 }
 
-/**
- * The method that `console.log` of Node, Deno and Bun calls for what it shows of an object:
- * https://nodejs.org/api/util.html#utilinspectcustom
- */
+/** The method by which `console.log` shows an object: https://nodejs.org/api/util.html#utilinspectcustom */
 export const INSPECT: unique symbol = Symbol.for("nodejs.util.inspect.custom");
 
 /** Whether a value is an object with fields: not an array, not `null`. */

@@ -360,6 +360,8 @@ export const WORKERS_FAULTS: readonly SuiteMutation[] = [
     find: "{ clock: this.#clock, logger: this.#logger, ...settings.disk }",
     replace: "{ clock: this.#clock, ...settings.disk }",
     test: "tests/workers/reflector_object_test.ts",
+  },
+  {
     name: "workers: an object that starts again and again asks its API server each time",
     file: "src/workers/starts.ts",
     find: "inVain < 2 ? 0",
@@ -369,8 +371,8 @@ export const WORKERS_FAULTS: readonly SuiteMutation[] = [
   {
     name: "workers: an object that waits takes what it had for that of another source",
     file: "src/reflector/lister_watcher.ts",
-    find: "identityOf: ({ identity }) => identity, check",
-    replace: "identityOf: ({ identity }) => `${identity} `, check",
+    find: "(options) => (check(), options), (identity) => identity",
+    replace: "(options) => (check(), options), (identity) => `${identity} `",
     test: "tests/workers/reflector_object_test.ts",
   },
   {
