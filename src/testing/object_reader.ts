@@ -23,6 +23,8 @@ export interface Selection {
   readonly resource: ServedResource;
   readonly keyPrefix: string;
   readonly isNarrowed: boolean;
+  /** The name that the fields demand, if they do. */
+  readonly onlyName: string | undefined;
   matches(object: StoredObject): boolean;
 }
 
@@ -40,6 +42,7 @@ export function newSelection(resource: ServedResource, options: SelectionOptions
     resource,
     keyPrefix: namespace === "" ? "" : `${namespace}/`,
     isNarrowed: labels !== undefined || fields !== undefined,
+    onlyName: fields?.requiresExactMatch("metadata.name"),
     matches: (object) =>
       (namespace === "" || object.metadata.namespace === namespace) &&
       (labels === undefined || labels.matches(object.metadata.labels)) &&
@@ -142,7 +145,7 @@ function page(
   snapshot: Snapshot,
   options: { readonly pageSize?: number; readonly startKey?: string },
 ): Page {
-  const { keyPrefix, isNarrowed } = selection;
+  const { keyPrefix, isNarrowed, onlyName } = selection;
   const { pageSize = Infinity, startKey = keyPrefix } = options;
   const { keys, revision } = snapshot;
   const items: StoredObject[] = [];
@@ -153,8 +156,10 @@ function page(
   }
   const end = lowerBound(keys, `${keyPrefix}\uffff`);
   const resourceVersion = String(revision);
-  if (i >= end) return { metadata: { resourceVersion }, items };
-  const next = encodeContinue({ resourceVersion, start: `${keys[i - 1].slice(keyPrefix.length)}\0` });
+  const last = keys[i - 1]?.slice(keyPrefix.length);
+  // Nothing comes after the only object of a name: in one namespace, or of a cluster-scoped resource.
+  if (i >= end || last === onlyName) return { metadata: { resourceVersion }, items };
+  const next = encodeContinue({ resourceVersion, start: `${last}\0` });
   return {
     metadata: { resourceVersion, continue: next, ...(!isNarrowed && { remainingItemCount: end - i }) },
     items,

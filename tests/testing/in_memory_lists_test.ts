@@ -120,6 +120,19 @@ describe("InMemoryApiServer: a paged list", () => {
       }
     }));
 
+  it("ends where a field selector names the only object that there can be", () =>
+    withServer({}, async (server) => {
+      for (const namespace of ["one", "two"]) {
+        for (const name of ["a", "b", "c"]) server.create("v1/pods", pod(name, { namespace }));
+      }
+      const page = async (pods: string) =>
+        (await call(server, "GET", `${pods}?limit=1&fieldSelector=metadata.name%3Db`)).body;
+      const inOne = await page("/api/v1/namespaces/one/pods");
+      assert.deepEqual([names(inOne), inOne.metadata.continue], [["one/b"], undefined]);
+      const anywhere = await page("/api/v1/pods");
+      assert.deepEqual([names(anywhere), typeof anywhere.metadata.continue], [["one/b"], "string"]);
+    }));
+
   it("does not count the remaining items with a selector", () =>
     withServer({}, async (server) => {
       for (let i = 0; i < 6; i++) server.create("v1/pods", pod(`p${i}`, { labels: { odd: String(i % 2) } }));
