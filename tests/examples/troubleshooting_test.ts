@@ -19,6 +19,7 @@ const MADE_BEFORE: Readonly<Record<string, readonly string[]>> = {
   "src/compat/client_node/list_watch.ts": [],
   "src/compat/fluent/watcher.ts": ["the callback of a watcher of"],
   "src/controller/reconcile_loop.ts": [],
+  "src/controller/triggers.ts": [" cannot "],
   "src/hono/read_api.ts": ["failed: "],
   "src/informer/namespaces/namespace_set.ts": [" namespaces threw"],
   "src/informer/snapshot/content.ts": ["could not save the snapshot"],
