@@ -145,6 +145,18 @@ describe("serve() has a page in Chromium that", {
     await until(text("badge-text"), "Live");
   });
 
+  it("shows all namespaces again once the search for one is removed, and those of another search", async () => {
+    await open("#/api/v1/pods?q=ns%3Ashop");
+    await until(text("table-total"), "2,500 of 5,000");
+    await page.evaluate(`void (location.hash = "#/api/v1/pods")`);
+    await until(text("table-total"), "5,000");
+    await page.evaluate(`void (location.hash = "#/api/v1/pods?q=ns%3Ashop+web-8")`);
+    await until(`${SEEN}.length > 0 && ${SEEN}.every((row) => row.textContent.includes("shop"))`, true);
+    await page.evaluate(`void (location.hash = "#/api/v1/pods?q=ns%3Ablog")`);
+    await until(text("table-total"), "2,500 of 5,000");
+    await until(`${SEEN}.length > 0 && ${SEEN}.every((row) => row.textContent.includes("blog"))`, true);
+  });
+
   it("is used by the keyboard: search, rows, an object, and back", async () => {
     await open("#/api/v1/pods");
     await until(firstName, "web-0");

@@ -30,6 +30,8 @@ export class TableView {
   readonly #places = new Map<string, Place>();
   #route: TableRoute<ResourceState> | undefined;
   #store: WindowStore<TableRow> | undefined;
+  /** The path of the list that the store has opened. */
+  #url = "";
   #asked = { offset: 0, limit: LEAST_ROWS };
   #scrolling = 0;
   #typing = 0;
@@ -83,7 +85,7 @@ export class TableView {
     if (isSameList && before.search === route.search && before.sort === route.sort) return this.#show();
     const place = this.#places.get(tableLink(route.resource, route));
     this.#rows.reset(place);
-    this.#openWindow(route, isSameList, place);
+    this.#openWindow(route, place);
     if (!isSameList) {
       this.#stopCounting();
       this.#isCounting = false;
@@ -95,6 +97,7 @@ export class TableView {
     const route = this.#route;
     if (route !== undefined) this.#places.set(tableLink(route.resource, route), this.#rows.place);
     clearTimeout(this.#typing);
+    clearTimeout(this.#scrolling);
     this.#stopCounting();
     this.#store?.close();
     this.#store = undefined;
@@ -110,7 +113,8 @@ export class TableView {
     byId("rows").focus({ preventScroll: true });
   }
 
-  #openWindow(route: TableRoute<ResourceState>, isSameList: boolean, place: Place | undefined): void {
+  #openWindow(route: TableRoute<ResourceState>, place: Place | undefined): void {
+    clearTimeout(this.#scrolling); // it would move this window to a place of the one before
     const { resource } = route;
     const terms = parseSearch(route.search);
     const wanted = wantedOf(terms, resource);
@@ -129,12 +133,11 @@ export class TableView {
     this.#asked = { offset: Math.max(0, top - limit / 3 | 0), limit };
     const { filter, labelSelector } = wanted;
     const query = { sortBy: sortByOf(route), ...this.#asked, filter, labelSelector };
-    // Another namespace has another path.
-    if (isSameList && this.#store !== undefined && wanted.namespace === undefined) {
-      return this.#store.show(query);
-    }
-    this.#store?.close();
+    // A search may name a namespace, which has another path.
     const url = listPath(resource, namespace);
+    if (this.#store !== undefined && this.#url === url) return this.#store.show(query);
+    this.#store?.close();
+    this.#url = url;
     const store = openWindow({ url, table: true, fields: ROW_FIELDS, ...query });
     this.#store = store;
     store.subscribe(() => {
