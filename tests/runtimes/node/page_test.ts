@@ -203,6 +203,16 @@ describe("serve() has a page in Chromium that", {
     await page.resize(1280, 860);
   });
 
+  it("says which namespace the newest objects are of, in a cache of several", async () => {
+    const source = { kind: "kubeconfig", path: join(folder, "config") } as const;
+    const ofTwo = await serve({ source, resources: ["pods"], namespace: ["shop", "blog"], port: 0 });
+    await ofTwo.synced();
+    await page.open("about:blank");
+    await page.open(`${ofTwo.url}/`);
+    await until(text("heading-newest"), "Newest pods in shop");
+    await ofTwo.stop();
+  });
+
   it("says that it is not live while the API server is away", async () => {
     await open("#/api/v1/pods");
     await until(text("badge-text"), "Live");

@@ -188,8 +188,11 @@ export class Home {
     this.#newest = undefined;
     byId("card-newest").hidden = resource === undefined;
     if (resource === undefined) return;
-    setText(byId("heading-newest"), events === undefined ? `Newest ${resource.name}` : "Latest events");
-    const [namespace] = scopesOf(resource, state);
+    // A window is of one list: of the first namespace, where the cache has several by name.
+    const [namespace, ...others] = scopesOf(resource, state);
+    const where = others.length > 0 ? ` in ${visible(namespace!)}` : "";
+    const title = events === undefined ? `Newest ${resource.name}` : "Latest events";
+    setText(byId("heading-newest"), title + where);
     this.#newest = openWindow<EventObject>({
       url: listPath(resource, namespace),
       sortBy: events === undefined ? "metadata.creationTimestamp:desc" : NEWEST_FIRST,
