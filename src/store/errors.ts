@@ -91,3 +91,15 @@ export class TransactionError extends CacheError {
     this.errors = errors;
   }
 }
+
+/** An index function that must give exactly one value gave none, or several. */
+export class IndexKeyError extends CacheError {
+  /** Makes the error for the values that the index function returned. */
+  constructor(values: readonly string[]) {
+    const isEmpty = values.length === 0;
+    super(
+      isEmpty ? "EmptyIndexKeys" : "TooManyKeys",
+      isEmpty ? "unexpected empty indexKeys" : `too many keys: ${values.join(", ")}`,
+    );
+  }
+}

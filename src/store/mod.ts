@@ -13,10 +13,11 @@ export type { FieldIndexFunc } from "./index_func.ts";
 export type { IndexedPath } from "../text/field_path.ts";
 export type { OnTransformFailure } from "./transform.ts";
 export type { IndexersOption, IndexValues, NoIndexNames } from "./index_func.ts";
-export { indexFuncToKeyFunc, IndexKeyError } from "./store_index.ts";
+export { indexFuncToKeyFunc } from "./store_index.ts";
 export {
   IndexerConflictError,
   IndexFuncError,
+  IndexKeyError,
   IndexNotFoundError,
   TransactionError,
   TransformError,

@@ -24,7 +24,6 @@ import type { LiveMetadata, ObjectHead, ReadAlong } from "../text/object_reader.
 import { LazyOrigin, LazyText, TextObject } from "../text/lazy_object.ts";
 import { isSameJson, isTextOrAbsent } from "../util/json.ts";
 import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
-import { LearntIndex } from "./learnt_index.ts";
 import {
   type Held,
   type HeldTransform,
@@ -33,6 +32,7 @@ import {
   type KeyedHead,
   newHead,
 } from "./holding.ts";
+import { LearntIndex } from "./store_index.ts";
 import type { TransformFunc } from "./transform.ts";
 
 /** An object that index functions read. */

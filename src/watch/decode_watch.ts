@@ -137,8 +137,8 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
       if (this.#ended) return ENDED;
       const chunk = await this.#read();
       if (this.#ended) continue; // left or aborted meanwhile
-      if (chunk !== undefined) this.#onBytes?.(chunk.byteLength);
       const batch = this.#decode(chunk);
+      if (chunk !== undefined) this.#onBytes?.(chunk.byteLength);
       if (batch.length > 0) return { done: false, value: batch };
     }
   }
