@@ -320,7 +320,7 @@ export class DeltaApplier<T> {
       this.#newest = version;
       return "next";
     }
-    const key = this.#keyOf(change.object, "look at");
+    const key = this.#keyOf(change.object, "update");
     if (isOlder(this.#newest, version)) this.#passed();
     return history.classify(change, key, this.#store.get(key));
   }

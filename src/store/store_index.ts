@@ -467,7 +467,7 @@ class Trace {
     for (const trap of TRAPS) {
       handler[trap] = (...given: unknown[]): never => {
         this.isReading &&= this.isOver;
-        if (!this.isOver) throw new TypeError("the function does more than to read");
+        if (!this.isOver) throw new TypeError("more than a read");
         // Called without the receiver, which is the proxy.
         return (Reflect[trap] as (...given: unknown[]) => never)(...given.slice(0, 3));
       };

@@ -6,10 +6,9 @@
  * configurable, writable, in the server's order. Members that were not read are accessors, which parse their
  * part of the text at first use, and are plain values from then on. So is its metadata.
  *
- * - **What is kept.** A value that a user read is kept, so that a second read returns the same, and a change
- *   is not lost. The text is dropped as soon as more than half of it was parsed, and the rest is parsed then:
- *   so that text and values together never take more than the parsed object. Where the text is served
- *   (`keepsTexts`), it stays.
+ * - **What is kept.** A value that a user read is kept: a second read returns the same, and a change is not
+ *   lost. The text is dropped once more than half of it was parsed, and the rest is parsed then: text and
+ *   values never take more than the parsed object. Where the text is served (`keepsTexts`), it stays.
  * - **Aside.** Index functions, selectors and the like read an object aside ({@linkcode LazyText.read}): what
  *   they parse is kept a short while, for handlers that read the same, and is dropped then.
  * - **Ordinary everywhere else**: for `Object.keys`, spread, `structuredClone`, `console.log`, a `Proxy`.
@@ -268,7 +267,9 @@ export class LazyText extends TextObject {
     const origin = this.#origin;
     if (this.shape === undefined) this.#walk();
     if (this.shape && !origin.isReadWhole()) return this.#object = this.#newObject("object");
-    const object: object = this.#object = JSON.parse(this.json!);
+    const object = this.#object = JSON.parse(this.json!);
+    const { namespace } = this; // all objects of one share its string
+    if (namespace && object.metadata?.namespace === namespace) object.metadata.namespace = namespace;
     origin.freeze?.(object);
     if (this.shape) {
       if (origin.keepsTexts) void this.labels; // their place is dropped
@@ -425,7 +426,6 @@ class Self {
 const UNREAD = Symbol();
 /** Whether what is read now is read aside. */
 let isAside = false;
-
 /** Marks: a user has the object; it waits to be dropped; its properties are fixed. */
 const IS_HANDED_OUT = 1;
 const IS_ASIDE = 2;

@@ -284,6 +284,16 @@ describe("LazyText", () => {
     assert.notEqual(again, first);
   });
 
+  it("has a namespace only where its text has one, parsed as it is opened", () => {
+    const { namespace: _, ...metadata } = POD.metadata;
+    for (const object of [POD, { ...POD, metadata }, { ...POD, metadata: { name: "web-1", namespace: "" } }]) {
+      const holding = newHolding();
+      for (let i = 0; i < 100; i++) JSON.stringify(holding.open(hold(holding, TEXT) as never));
+      assert.ok(holding.origin.readWhole);
+      assert.deepStrictEqual(holding.open(hold(holding, JSON.stringify(object)) as never), object);
+    }
+  });
+
   it("has its labels once its text was dropped", () => {
     const holding = newHolding();
     const held = hold(holding, TEXT);
