@@ -286,7 +286,9 @@ describe("LazyText", () => {
 
   it("has a namespace only where its text has one, parsed as it is opened", () => {
     const { namespace: _, ...metadata } = POD.metadata;
-    for (const object of [POD, { ...POD, metadata }, { ...POD, metadata: { name: "web-1", namespace: "" } }]) {
+    for (
+      const object of [POD, { ...POD, metadata }, { ...POD, metadata: { name: "web-1", namespace: "" } }]
+    ) {
       const holding = newHolding();
       for (let i = 0; i < 100; i++) JSON.stringify(holding.open(hold(holding, TEXT) as never));
       assert.ok(holding.origin.readWhole);
