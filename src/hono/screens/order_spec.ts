@@ -80,11 +80,13 @@ function columnPart(name: string, isDescending: boolean, printer: Printer, nowMs
 
 const NO_VALUES: ReadonlySet<unknown> = new Set(["<none>", "<unknown>", "<invalid>"]);
 
-/** The value of a cell: a duration in seconds, or itself. */
+/** The value of a cell: a duration in seconds, the number before a remark (`5 (2d ago)`), or itself. */
 function cellValue(cell: unknown): unknown {
   // Ages are those at one time, and change with it; their order does not.
   if (cell instanceof Duration) return cell.seconds;
-  return NO_VALUES.has(cell) ? undefined : cell;
+  if (typeof cell !== "string" || !cell.endsWith(")")) return NO_VALUES.has(cell) ? undefined : cell;
+  const before = cell.slice(0, Math.max(0, cell.indexOf(" (")));
+  return typedValue(before)?.type === "number" ? before : cell;
 }
 
 function firstValue(object: unknown, { segments }: ScreenPath): unknown {

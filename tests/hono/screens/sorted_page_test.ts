@@ -191,6 +191,21 @@ describe("readApi, lists with sortBy", () => {
     assert.deepEqual(await order("Age"), ["a/1", "a/3", "a/2"]);
   });
 
+  it("sort numbers with a remark in parentheses by the number, beside bare ones", async () => {
+    const counts = ["5 (2d ago)", "7", "100", "20 (a) (b)", "-1 (x)", "0.5 (x)", "2Gi (x)", "7 x", "(3)"];
+    const objects = counts.map((text, i) => object(`a/${i}`, 1, { status: { text } }));
+    const informer = FakeInformer.with(objects, 1_000);
+    const printerColumns = [{ name: "Count", type: "string", jsonPath: ".status.text" }];
+    const [group, version, kind] = ["shop.example.com", "v1", "Widget"];
+    const resource = { group, version, resource: "widgets", kind, namespaced: true, printerColumns };
+    const api = readApi({ resources: [{ informer, resource }], allowAnonymous: true });
+    const { items } = await get(api, `/apis/${group}/${version}/widgets?sortBy=column(Count)`);
+    assert.deepEqual(
+      items.map(({ status }: { status: { text: string } }) => status.text),
+      ["-1 (x)", "0.5 (x)", "5 (2d ago)", "7", "20 (a) (b)", "100", "2Gi (x)", "(3)", "7 x"],
+    );
+  });
+
   it("sort restarts by their number, and readiness by its own", async () => {
     const running = (name: string, restartCount: number, finishedAt?: string) =>
       object(name, 1, {
