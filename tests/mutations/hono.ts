@@ -119,8 +119,8 @@ export const HONO_FAULTS: readonly SuiteMutation[] = [
   {
     name: "metrics: a resource of a group that is not served has a label",
     file: "src/hono/health/health.ts",
-    find: "resource === asked?.resource && group === asked.group",
-    replace: "resource === asked?.resource",
+    find: "resource === asked.resource && group === asked.group",
+    replace: "resource === asked.resource",
     test: "tests/hono/health/metrics_test.ts",
   },
   {
@@ -170,6 +170,13 @@ export const HONO_FAULTS: readonly SuiteMutation[] = [
     file: "src/hono/health/health.ts",
     find: "if (isReady && !verbose) return",
     replace: "if (!verbose) return",
+    test: "tests/hono/health/health_test.ts",
+  },
+  {
+    name: "health: a healthy informer makes those before it healthy",
+    file: "src/hono/health/health.ts",
+    find: "isReady &&= problem",
+    replace: "isReady = problem",
     test: "tests/hono/health/health_test.ts",
   },
 ];

@@ -121,9 +121,9 @@ export class ReadMetrics {
     return (all, resources, status) => {
       const asked = Array.isArray(all) ? undefined : all as Asked | undefined;
       // The labels have only names of served resources: a client could send any number of others.
-      const isServed = asked?.scope !== "path" &&
-        resources.some(({ group, resource }) => resource === asked?.resource && group === asked.group);
-      const resource = isServed && asked !== undefined ? formatGroupResource(asked) : "";
+      const isServed = asked !== undefined &&
+        resources.some(({ group, resource }) => resource === asked.resource && group === asked.group);
+      const resource = isServed ? formatGroupResource(asked) : "";
       const verb = asked?.verb ?? "";
       const seconds = (monotonicNow(this.#clock) - startMs) / 1_000;
       const labels = this.#of({ verb, resource });

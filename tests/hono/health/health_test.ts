@@ -121,4 +121,14 @@ describe("ready", () => {
       assert.equal(await said("stopped", verbose, true), failed);
     }
   });
+
+  it("fails while one informer does, whatever those after it say", () => {
+    const checks = ["not synced, listing", undefined].map((problem, i) => ({
+      name: `informer/${i}`,
+      problem,
+    }));
+    for (const all of [checks, checks.toReversed()]) {
+      assert.equal(ready(all, { verbose: false, mayName: false }).status, 503);
+    }
+  });
 });

@@ -304,6 +304,8 @@ describe("ReadMetrics", () => {
         `read_api_requests_total 1 {"verb":"list","resource":"${name}","code":"200"}`,
       ]);
     }
+    end(undefined, [resource], 429);
+    assert.equal(lines()[1], 'read_api_requests_total 1 {"verb":"","resource":"","code":"429"}');
   });
 
   it("has a page of what there is: readers, bytes, bodies, and the state of each resource", async () => {

@@ -260,6 +260,20 @@ describe("readApi with a resource that another server answers", () => {
 });
 
 describe("readApi, a read that another server answers,", () => {
+  it("has the namespace of an index in its query, and of other reads in its path only", async () => {
+    const forwarding = new Forwarding();
+    for (
+      const [path, sent] of [
+        ["/api/v1/namespaces/shop/pods", "/api/v1/namespaces/shop/pods"],
+        ["/indices/pods/byNamespace", "/indices/pods/byNamespace"],
+        ["/indices/pods/byNamespace?namespace=shop", "/indices/pods/byNamespace?namespace=shop"],
+      ]
+    ) {
+      assert.equal((await forwarding.reader.request(path)).status, 200);
+      assert.ok(forwarding.last.url.endsWith(sent), forwarding.last.url);
+    }
+  });
+
   it("ends there when its reader leaves before the answer, and has no query where it had none", async () => {
     const forwarding = new Forwarding();
     forwarding.answer = () => new Promise(() => {});

@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { Hono } from "hono";
 import type { FetchOpenApi, ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { seededRandom } from "../../../src/testing/seeded_random.ts";
 import { FakeInformer } from "../fake_informer.ts";
 import { cutOpenApi } from "../../../src/hono/upstream/open_api.ts";
 import { readApi } from "../read_api.ts";
@@ -284,6 +285,79 @@ describe("readApi({ openApi })", () => {
     server.requests.length = 0;
     await api.request("/openapi/v3/api/v1");
     assert.deepEqual(server.requests, ['/openapi/v3/api/v1 "29"'], "it is kept");
+  });
+
+  it("keeps the documents that were read last, as many as there are bytes for", async () => {
+    const server = upstream();
+    const description = "x".repeat(20_000);
+    const Deployment = { ...gvk("apps", "v1", "Deployment"), description };
+    server.documents["/openapi/v2"] = {
+      ...V2,
+      definitions: { Pod: { ...gvk("", "v1", "Pod"), description } },
+    };
+    server.documents["/openapi/v3/apis/apps/v1"] = { ...CORE, components: { schemas: { Deployment } } };
+    server.documents["/openapi/v3/api/v1"] = { ...CORE, info: { description } };
+    const resources = ["v1/pods", "apps/v1/deployments"].map((resource) => ({
+      informer: FakeInformer.with([], 1),
+      resource,
+    }));
+    // Two documents, and the one that is being sent.
+    const { api } = apiOf(server.fetch, { resources, maxReaderBytes: 65_000 });
+    const fetched = async (...paths: string[]) => {
+      for (const path of paths) {
+        const response = await api.request(path);
+        assert.equal(response.status, 200);
+        await response.text();
+      }
+      return server.requests.splice(0);
+    };
+    const [v2, core, apps] = ["/openapi/v2", "/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1"];
+    assert.deepEqual(await fetched(v2, core, v2), [v2, core]);
+    assert.deepEqual(await fetched(apps, v2, apps), [apps], "the other one was read longer ago");
+    assert.deepEqual(await fetched(core), [core]);
+  });
+
+  it("keeps no document for which there are no bytes, and sends none that is longer than all of them", async () => {
+    const Pod = { ...gvk("", "v1", "Pod"), description: "x".repeat(20_000) };
+    let count = 0;
+    const fetch = () => Promise.resolve(Response.json((count++, { ...V2, definitions: { Pod } })));
+    const { api } = apiOf(fetch, { maxReaderBytes: 20_000 });
+    for (let i = 1; i < 4; i++) {
+      assert.equal((await api.request("/openapi/v2")).status, 429);
+      assert.equal(count, i);
+    }
+  });
+
+  it("counts the compressed form of a document as long as it is kept, and no longer", async () => {
+    const random = seededRandom(1);
+    const description = Array.from({ length: 2_000 }, () => random().toString(36).slice(2)).join(" ");
+    const Pod = { ...gvk("", "v1", "Pod"), description };
+    const requests: string[] = [];
+    let tag = 0;
+    const fetch: FetchOpenApi = (path) => {
+      requests.push(path);
+      return Promise.resolve(
+        Response.json({ ...V2, definitions: { Pod } }, { headers: { ETag: `"${tag++}"` } }),
+      );
+    };
+    const size = (await (await apiOf(fetch).api.request("/openapi/v2")).arrayBuffer()).byteLength;
+    // Beside the answer that is being sent, room for both forms of it, or for one.
+    for (const maxReaderBytes of [3 * size, Math.ceil(2.3 * size)]) {
+      const { api, clock } = apiOf(fetch, { maxReaderBytes });
+      const read = async (encoding: string) => {
+        const response = await api.request("/openapi/v2", { headers: { "Accept-Encoding": encoding } });
+        assert.equal(response.status, 200);
+        return (await response.arrayBuffer()).byteLength;
+      };
+      for (let i = 0; i < 20; i++) {
+        await read("gzip");
+        await clock.advance(10_000);
+      }
+      await read("identity");
+      requests.length = 0;
+      await read("identity");
+      assert.deepEqual(requests, [], "it is kept");
+    }
   });
 
   it("answers 304 for a tag that the reader has, and redirects from an outdated hash", async () => {
