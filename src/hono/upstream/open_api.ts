@@ -159,7 +159,7 @@ export class OpenApi implements Keeper {
           return kept;
         }
         if (response.status !== 200) {
-          drop(response);
+          response.body?.cancel().catch(() => {});
           if (response.status === 404) return noDocument(`the API server has no OpenAPI document at ${path}`);
           throw new Error(`the API server answered ${response.status}`);
         }
@@ -264,10 +264,6 @@ function hashOf(text: string): string {
   return textHash(text).toUpperCase();
 }
 
-function drop(response: Response): void {
-  response.body?.cancel().catch(() => {});
-}
-
 async function readText({ body }: Response): Promise<string> {
   if (body === null) return "";
   const bytes = await wholeBody(body, MAX_DOCUMENT_BYTES);
@@ -301,86 +297,55 @@ export function cutOpenApi(document: JsonObject, resources: readonly ApiResource
     if (get === undefined) continue;
     paths[path] = defined({ get, patch, parameters });
   }
-  const needed = new References(document);
-  needed.addAllIn(paths);
   const kinds = new Set(resources.map(({ group, version, kind }) => `${group}/${version}/${kind}`));
-  for (const section of SCHEMA_SECTIONS) {
-    for (const [name, schema] of Object.entries(sectionOf(document, section))) {
-      const named = recordOf(schema)["x-kubernetes-group-version-kind"];
-      const isKind = Array.isArray(named) &&
-        named.some(({ group, version, kind }) => kinds.has(`${group}/${version}/${kind}`));
-      if (isKind) needed.add([...section, name]);
-    }
+  const isServedKind = (schema: unknown) => {
+    const named = recordOf(schema)["x-kubernetes-group-version-kind"];
+    return Array.isArray(named) &&
+      named.some(({ group, version, kind }) => kinds.has(`${group}/${version}/${kind}`));
+  };
+  const schemas = SCHEMA_SECTIONS.flatMap((section) =>
+    Object.entries(sectionOf(document, section)).filter(([, schema]) => isServedKind(schema))
+      .map(([name]) => ({ $ref: pointerTo([...section, name]) }))
+  );
+  const needed = referencesIn([paths, schemas], document);
+  let cut: JsonObject = { ...document, paths };
+  for (const section of SECTIONS) {
+    const parts = Object.entries(sectionOf(document, section));
+    if (parts.length === 0) continue;
+    const kept = Object.fromEntries(parts.filter(([name]) => needed.has(pointerTo([...section, name]))));
+    const [first, second] = section;
+    cut = { ...cut, [first]: second === undefined ? kept : { ...recordOf(cut[first]), [second]: kept } };
   }
-  return needed.cut({ ...document, paths });
+  return cut;
 }
 
 const SCHEMA_SECTIONS: readonly (readonly string[])[] = [["definitions"], ["components", "schemas"]];
 // Sections that others refer to; the rest of a document is kept as it is.
 const SECTIONS: readonly (readonly string[])[] = [...SCHEMA_SECTIONS, ["parameters"]];
 
-class References {
-  readonly #document: JsonObject;
-  readonly #names = new Map<string, Set<string>>();
-
-  constructor(document: JsonObject) {
-    this.#document = document;
-  }
-
-  add(pointer: readonly string[]): void {
-    const pending = [pointer];
-    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-      const section = next.slice(0, -1);
-      const name = next.at(-1)!;
-      const names = this.#namesOf(section);
-      if (names.has(name)) continue;
-      names.add(name);
-      pending.push(...referencesIn(sectionOf(this.#document, section)[name]));
-    }
-  }
-
-  addAllIn(value: unknown): void {
-    for (const pointer of referencesIn(value)) this.add(pointer);
-  }
-
-  /** A document with only these of the parts that can be referred to. */
-  cut(document: JsonObject): JsonObject {
-    let result = document;
-    for (const section of SECTIONS) {
-      const names = this.#namesOf(section);
-      const parts = Object.entries(sectionOf(document, section)).filter(([name]) => names.has(name));
-      if (Object.keys(sectionOf(document, section)).length === 0) continue;
-      const kept = Object.fromEntries(parts);
-      const [first, second] = section;
-      result = {
-        ...result,
-        [first]: second === undefined ? kept : { ...recordOf(result[first]), [second]: kept },
-      };
-    }
-    return result;
-  }
-
-  #namesOf(section: readonly string[]): Set<string> {
-    const key = section.join("/");
-    return getOrMake(this.#names, key, () => new Set());
-  }
-}
-
-function referencesIn(value: unknown): string[][] {
-  const found: string[][] = [];
+/** The pointers to parts of the document in a value, and in what they point to. */
+function referencesIn(value: unknown, document: JsonObject): ReadonlySet<string> {
+  const found = new Set<string>();
   const pending = [value];
   while (pending.length > 0) {
     const next = pending.pop();
     if (typeof next !== "object" || next === null) continue;
     for (const [name, field] of Object.entries(next)) {
-      if (name === "$ref" && typeof field === "string" && field.startsWith("#/")) {
-        found.push(field.slice(2).split("/").map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~")));
-      } else {
-        pending.push(field);
+      if (name !== "$ref" || typeof field !== "string" || !field.startsWith("#/")) pending.push(field);
+      else if (!found.has(field)) {
+        found.add(field);
+        const names = field.slice(2).split("/").map((part) =>
+          part.replaceAll("~1", "/").replaceAll("~0", "~")
+        );
+        pending.push(sectionOf(document, names));
       }
     }
   }
   return found;
+}
+
+function pointerTo(names: readonly string[]): string {
+  return ["#", ...names.map((name) => name.replaceAll("~", "~0").replaceAll("/", "~1"))].join("/");
 }
 
 function sectionOf(document: JsonObject, section: readonly string[]): JsonObject {
