@@ -74,9 +74,7 @@ export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
   const phase = options.phase ?? (nodeName === undefined ? "Pending" : "Running");
   const ready = options.ready ?? phase === "Running";
   return {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: metadata(name, { namespace: "default", ...options }),
+    ...typed("v1", "Pod", name, { namespace: "default", ...options }),
     spec: {
       containers: [{ name: "main", image }],
       ...(nodeName !== undefined && { nodeName }),
@@ -98,9 +96,7 @@ export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
   const { ready = true, unschedulable } = options;
   const capacity = { cpu: "4", memory: "8Gi", pods: "110" };
   return {
-    apiVersion: "v1",
-    kind: "Node",
-    metadata: metadata(name, options),
+    ...typed("v1", "Node", name, options),
     spec: { ...(unschedulable !== undefined && { unschedulable }) },
     status: {
       capacity,
@@ -113,9 +109,7 @@ export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
 /** A namespace. */
 export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> = {}): BuiltSpecObject {
   return {
-    apiVersion: "v1",
-    kind: "Namespace",
-    metadata: metadata(name, options),
+    ...typed("v1", "Namespace", name, options),
     spec: {},
     status: { phase: "Active" },
   };
@@ -129,25 +123,18 @@ export interface DataOptions extends BuilderMeta {
 /** A ConfigMap. */
 export function configMap(name: string, options: DataOptions = {}): BuiltDataObject {
   return {
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: metadata(name, { namespace: "default", ...options }),
+    ...typed("v1", "ConfigMap", name, { namespace: "default", ...options }),
     data: { ...options.data },
   };
 }
 
 /** A Secret of type Opaque; its data is plain text here and base64 in the object. */
 export function secret(name: string, options: DataOptions = {}): BuiltDataObject & { readonly type: string } {
-  const data: Record<string, string> = {};
-  for (const [key, text] of Object.entries(options.data ?? {})) {
-    data[key] = toBase64(text);
-  }
+  const data = Object.entries(options.data ?? {}).map(([key, text]) => [key, toBase64(text)]);
   return {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: metadata(name, { namespace: "default", ...options }),
+    ...typed("v1", "Secret", name, { namespace: "default", ...options }),
     type: "Opaque",
-    data,
+    data: Object.fromEntries(data),
   };
 }
 
@@ -163,9 +150,7 @@ export interface ServiceOptions extends BuilderMeta {
 export function service(name: string, options: ServiceOptions = {}): BuiltSpecObject {
   const { selector = { app: name }, port = 80 } = options;
   return {
-    apiVersion: "v1",
-    kind: "Service",
-    metadata: metadata(name, { namespace: "default", ...options }),
+    ...typed("v1", "Service", name, { namespace: "default", ...options }),
     spec: { type: "ClusterIP", selector, ports: [{ port, protocol: "TCP", targetPort: port }] },
     status: { loadBalancer: {} },
   };
@@ -194,9 +179,7 @@ function workload(kind: string, name: string, options: WorkloadOptions): BuiltSp
   const { replicas = 1, readyReplicas = replicas, image = "registry.example/app:1" } = options;
   const labels = { app: name };
   return {
-    apiVersion: "apps/v1",
-    kind,
-    metadata: metadata(name, { namespace: "default", labels, ...options }),
+    ...typed("apps/v1", kind, name, { namespace: "default", labels, ...options }),
     spec: {
       replicas,
       selector: { matchLabels: labels },
@@ -229,9 +212,7 @@ export function event(name: string, options: EventOptions = {}): BuiltEvent {
   const { type = "Normal", reason = "Tested", message = "", involvedObject: about } = options;
   const place = about?.metadata?.namespace ?? "default";
   return {
-    apiVersion: "v1",
-    kind: "Event",
-    metadata: metadata(name, { namespace: place, ...options }),
+    ...typed("v1", "Event", name, { namespace: place, ...options }),
     involvedObject: {
       apiVersion: about?.apiVersion,
       kind: about?.kind,
@@ -251,11 +232,11 @@ export function customObject<Fields extends object>(
   options: BuilderMeta & { readonly name: string; readonly fields?: Fields },
 ): BuiltObject & Fields {
   const { name, fields, ...rest } = options;
-  return { ...type, metadata: metadata(name, rest), ...fields } as BuiltObject & Fields;
+  return { ...typed(type.apiVersion, type.kind, name, rest), ...fields } as BuiltObject & Fields;
 }
 
-function metadata(name: string, options: BuilderMeta): ObjectMeta & { readonly name: string } {
+function typed(apiVersion: string, kind: string, name: string, options: BuilderMeta): BuiltObject {
   const { namespace, labels, annotations, finalizers, ownerReferences, uid, resourceVersion } = options;
   const others = { labels, annotations, finalizers, ownerReferences };
-  return defined({ name, namespace, uid, resourceVersion, ...others });
+  return { apiVersion, kind, metadata: defined({ name, namespace, uid, resourceVersion, ...others }) };
 }
