@@ -1,6 +1,7 @@
 import process from "node:process";
 import { setFlagsFromString } from "node:v8";
 import { monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
+import { errorChain } from "../util/errors.ts";
 import { visibleText } from "../util/logger.ts";
 import { type AccessLogEntry, accessLogJson, accessLogLine } from "./readers/access_log.ts";
 import { parseCommandLine } from "./command_line.ts";
@@ -32,6 +33,7 @@ export interface MainOptions {
  * @example
  * ```ts
  * import { main } from "@listwatch/cache/cli";
+import { errorChain } from "../util/errors.ts";
  * console.log(await main(["version"])); // 0
  * ```
  */
@@ -187,12 +189,9 @@ function printNext(terminal: Terminal, { url, resources }: Listening, options: S
 }
 
 function chain(error: Error): string {
-  const stacks: string[] = [];
-  let e: unknown = error;
-  for (let depth = 0; e instanceof Error && depth < 8; depth++) {
-    stacks.push((e.stack ?? e.message).split("\n").slice(0, 40).map(oneLine).join("\n    "));
-    e = e.cause;
-  }
+  const stacks = errorChain(error).map(({ stack, message }) =>
+    (stack ?? message).split("\n").slice(0, 40).map(oneLine).join("\n    ")
+  );
   return stacks.join("\ncaused by: ");
 }
 

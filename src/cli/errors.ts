@@ -1,7 +1,7 @@
 import { type NetworkError, networkErrorOf } from "../meta/request.ts";
 import { statusErrorOf } from "../meta/status.ts";
 import { ListenError } from "../node/serving/serve_fetch.ts";
-import { CacheError, errorMessage } from "../util/errors.ts";
+import { CacheError, errorChain, errorMessage } from "../util/errors.ts";
 import { visibleText } from "../util/logger.ts";
 
 /** A command failed. The message is one line: what failed, where, and what to do. */
@@ -76,10 +76,7 @@ const UNREACHABLE: readonly (readonly [RegExp, string])[] = [
 function networkReason(error: unknown, network: NetworkError | undefined): string {
   const known = network && BRIEF[network.reason];
   if (known !== undefined) return known;
-  let inner = error;
-  for (let depth = 0; inner instanceof Error && inner.cause instanceof Error && depth < 8; depth++) {
-    inner = inner.cause;
-  }
+  const inner = errorChain(error).at(-1) ?? error;
   const text = errorMessage(inner) || errorMessage(error);
   const all = `${String((inner as { readonly code?: unknown }).code ?? "")} ${text.slice(0, 1024)}`;
   return UNREACHABLE.find(([pattern]) => pattern.test(all))?.[1] ?? text;

@@ -39,17 +39,19 @@ export function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(errorMessage(error));
 }
 
+/** An error, its cause, the cause of that, and so on: up to sixteen, as they may be a circle. */
+export function errorChain(error: unknown): Error[] {
+  const chain: Error[] = [];
+  for (let next = error; next instanceof Error && chain.length < 16; next = next.cause) chain.push(next);
+  return chain;
+}
+
 /** Finds the first error of a class in an error and its causes. */
 export function findCause<E>(
   error: unknown,
   errorClass: abstract new (...args: never[]) => E,
 ): E | undefined {
-  let next = error;
-  for (let depth = 0; next instanceof Error && depth < 16; depth++) {
-    if (next instanceof errorClass) return next as E;
-    next = next.cause;
-  }
-  return undefined;
+  return errorChain(error).find((each) => each instanceof errorClass) as E | undefined;
 }
 
 /** Whether a value must be awaited: a function without types may return anything. */

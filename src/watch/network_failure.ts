@@ -16,8 +16,9 @@ import { errorMessage } from "../util/errors.ts";
 export function newNetworkError(text: string, error: unknown): NetworkError {
   if (error instanceof NetworkError) return error;
   const failures = chain(error);
-  const detail = describe(failures, error) + (isUntrusted(failures) ? UNTRUSTED_HINT : "");
-  return new NetworkError(classify(failures), `${text}: ${detail}`, { cause: error });
+  const reason = classify(failures);
+  const hint = reason === "UntrustedCertificate" ? UNTRUSTED_HINT : "";
+  return new NetworkError(reason, `${text}: ${describe(failures, error)}${hint}`, { cause: error });
 }
 
 interface Failure {
@@ -43,30 +44,23 @@ function chain(error: unknown): Failure[] {
   return failures;
 }
 
-const REFUSED = /connection refused|ECONNREFUSED|actively refused/i;
-const RESET = /connection reset|ECONNRESET|EPIPE|broken pipe/i;
+const REFUSED = /connection ?refused|ECONNREFUSED|actively refused/i;
+const RESET = /connection ?reset|ECONNRESET|EPIPE|broken pipe/i;
 const CUT_SHORT =
   /other side closed|socket hang up|closed before message completed|reading a body from connection|unexpected eof|unexpected end of file|premature close|network connection lost/i;
-
-function classify(failures: readonly Failure[]): NetworkFailure {
-  const any = (pattern: RegExp, code: string) =>
-    failures.some((failure) =>
-      failure.code === code || pattern.test(failure.message) || pattern.test(failure.code)
-    );
-  if (isUntrusted(failures)) return "UntrustedCertificate";
-  if (any(REFUSED, "ConnectionRefused")) return "ConnectionRefused";
-  // Before RESET: Node's http calls an early end a reset, and says "socket hang up":
-  // https://nodejs.org/api/http.html#httprequesturl-options-callback
-  if (failures.some((failure) => CUT_SHORT.test(failure.message))) return "UnexpectedEOF";
-  if (any(RESET, "ConnectionReset")) return "ConnectionReset";
-  return "Unreachable";
-}
 
 const UNTRUSTED = /SELF_SIGNED|self.signed certificate|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|UnknownIssuer/i;
 const UNTRUSTED_HINT = "; the server's certificate is not trusted: give the authority (CA) that signed it";
 
-function isUntrusted(failures: readonly Failure[]): boolean {
-  return failures.some((failure) => UNTRUSTED.test(failure.code) || UNTRUSTED.test(failure.message));
+function classify(failures: readonly Failure[]): NetworkFailure {
+  const any = (pattern: RegExp) =>
+    failures.some(({ code, message }) => pattern.test(code) || pattern.test(message));
+  if (any(UNTRUSTED)) return "UntrustedCertificate";
+  if (any(REFUSED)) return "ConnectionRefused";
+  // Before RESET: Node's http calls an early end a reset, and says "socket hang up":
+  // https://nodejs.org/api/http.html#httprequesturl-options-callback
+  if (any(CUT_SHORT)) return "UnexpectedEOF";
+  return any(RESET) ? "ConnectionReset" : "Unreachable";
 }
 
 // The innermost error knows most: the outer ones say "fetch failed" and "terminated".

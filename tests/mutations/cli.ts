@@ -301,8 +301,8 @@ export const CLI_FAULTS: readonly SuiteMutation[] = [
   {
     name: "cli: a connection fails for the reason of the outermost error",
     file: "src/cli/errors.ts",
-    find: "    inner = inner.cause;\n",
-    replace: "    break;\n",
+    find: "errorChain(error).at(-1) ?? error",
+    replace: "error",
     test: "tests/cli/errors_test.ts",
   },
   {

@@ -112,8 +112,8 @@ export const UTIL_FAULTS: readonly SuiteMutation[] = [
   {
     name: "util: only the outermost error is looked at",
     file: "src/util/errors.ts",
-    find: "depth < 16",
-    replace: "depth < 1",
+    find: "chain.length < 16",
+    replace: "chain.length < 1",
     test: "tests/util/errors_test.ts",
   },
   {

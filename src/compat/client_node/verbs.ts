@@ -1,5 +1,6 @@
 import { failureInWords } from "../../meta/request.ts";
 import { statusErrorOf } from "../../meta/status.ts";
+import { errorChain } from "../../util/errors.ts";
 
 /** An object appeared. */
 export const ADD = "add";
@@ -88,6 +89,7 @@ export interface ClientNodeInformer<T extends ClientNodeObject> {
  * ```ts
  * import { isForbidden } from "@listwatch/cache";
  * import { ListWatchError } from "@listwatch/cache/compat/client-node";
+import { errorChain } from "../../util/errors.ts";
  * function onError(error: unknown) {
  *   if (error instanceof ListWatchError && isForbidden(error.cause)) console.log(error.statusCode, error.message); // 403
  * }
@@ -119,12 +121,6 @@ export class ListWatchError extends Error {
 
 /** The code of the innermost error that has one: runtimes wrap what the system said. */
 function systemCodeOf(error: unknown): string | undefined {
-  let code: string | undefined;
-  let next = error;
-  for (let depth = 0; next instanceof Error && depth < 16; depth++) {
-    const { code: own } = next as Error & { code?: unknown };
-    if (typeof own === "string") code = own;
-    next = next.cause;
-  }
-  return code;
+  const codes = errorChain(error).map((each) => (each as { code?: unknown }).code);
+  return codes.findLast((code) => typeof code === "string");
 }

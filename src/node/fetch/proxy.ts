@@ -2,7 +2,7 @@
 
 import process from "node:process";
 import type { FetchFunction } from "../../client/rest_config.ts";
-import { errorMessage } from "../../util/errors.ts";
+import { errorChain, errorMessage } from "../../util/errors.ts";
 import { KubeconfigError } from "../kubeconfig/kubeconfig.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -55,8 +55,7 @@ export function explainingProxy(fetch: FetchFunction, { origin, user }: Proxy): 
       response = await fetch(url, init);
     } catch (error) {
       if (init?.signal?.aborted) throw error;
-      let inner = error;
-      while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+      const inner = errorChain(error).at(-1) ?? error;
       const { code } = Object(inner) as { readonly code?: unknown };
       const text = errorMessage(inner) || String(code);
       if (REFUSED_USER.test(text)) throw refused();

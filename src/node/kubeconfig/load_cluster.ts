@@ -6,7 +6,7 @@ import { consoleLogger, type Logger } from "../../util/logger.ts";
 import type { Metrics } from "../../util/metrics.ts";
 import { restConfigFromKubeconfig } from "./kubeconfig_rest_config.ts";
 import { readFile } from "node:fs/promises";
-import { errorMessage } from "../../util/errors.ts";
+import { errorChain, errorMessage } from "../../util/errors.ts";
 import {
   FileToken,
   forgettingOn401,
@@ -308,6 +308,5 @@ function collect<T>(into: Map<string, T>, entries: unknown, options: Collected):
 }
 
 function isMissing(error: unknown): boolean {
-  return error instanceof Error &&
-    ((error as { code?: unknown }).code === "ENOENT" || isMissing(error.cause));
+  return errorChain(error).some((each) => (each as { code?: unknown }).code === "ENOENT");
 }
