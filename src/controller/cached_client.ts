@@ -160,19 +160,19 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     return (await this.byIndex(OWNER_INDEX, uid)).filter((object) => controllerOf(object)?.uid === uid);
   }
 
-  async create(object: T): Promise<T> {
-    const namespace = await this.#namespace(object.metadata?.namespace);
-    const complete = await this.#withKind(object, namespace);
-    return await this.#write((signal) =>
-      this.#resource.client.create(complete, { ...inOne(namespace), signal })
-    );
+  create(object: T): Promise<T> {
+    return this.#writeWhole("create", object);
   }
 
-  async replace(object: T): Promise<T> {
+  replace(object: T): Promise<T> {
+    return this.#writeWhole("replace", object);
+  }
+
+  async #writeWhole(verb: "create" | "replace", object: T): Promise<T> {
     const namespace = await this.#namespace(object.metadata?.namespace);
     const complete = await this.#withKind(object, namespace);
     return await this.#write((signal) =>
-      this.#resource.client.replace(complete, { ...inOne(namespace), signal })
+      this.#resource.client[verb](complete, { ...inOne(namespace), signal })
     );
   }
 

@@ -183,11 +183,7 @@ export class DiskContent {
   /** The row of an object's state; written by {@linkcode DiskContent.writeAll}, if it is not held as text. */
   idOf(held: unknown, json: () => string): number {
     if (held instanceof TextObject) return Number(held.text);
-    const known = this.#ids.get(held as object);
-    if (known !== undefined) return known;
-    const id = this.#bodies.keep(json());
-    this.#ids.set(held as object, id);
-    return id;
+    return getOrMake(this.#ids, held as object, () => this.#bodies.keep(json()));
   }
 
   deleteState(key: string, id: number): void {
@@ -231,11 +227,7 @@ class SharedValues {
   readonly #parsed = new Map<string, unknown>();
 
   text(value: SqlValue): string | undefined {
-    if (typeof value !== "string") return undefined;
-    const known = this.#namespaces.get(value);
-    if (known !== undefined) return known;
-    this.#namespaces.set(value, value);
-    return value;
+    return typeof value === "string" ? getOrMake(this.#namespaces, value, () => value) : undefined;
   }
 
   parsed<V>(value: SqlValue): V | undefined {

@@ -2,6 +2,7 @@ import type { KeptEntry, KeptLog, LogHistory, LogStart } from "../hono/content/l
 import { compareResourceVersions } from "../meta/object.ts";
 import type { Held } from "../store/holding.ts";
 import { TextObject } from "../text/lazy_object.ts";
+import { getOrMake } from "../util/collections.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import type { DiskContent } from "./disk_content.ts";
@@ -61,14 +62,11 @@ export class DiskHistory implements LogHistory {
     const read = (key: string, body: SqlValue): Held<T> | undefined => {
       if (body === null) return undefined;
       const id = Number(body);
-      let object = objects.get(id);
-      if (object === undefined) {
+      return getOrMake(objects, id, () => {
         const present = held(key);
         const isPresent = present instanceof TextObject && Number(present.text) === id;
-        object = isPresent ? present : this.#content.read(key, id);
-        objects.set(id, object);
-      }
-      return object;
+        return isPresent ? present : this.#content.read(key, id);
+      });
     };
     return {
       tail: this.#tail,

@@ -5,6 +5,7 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { DNS_LABEL, type GroupVersionResource, resourcePath } from "../../meta/resource.ts";
 import { loadCluster } from "../../node/kubeconfig/load_cluster.ts";
 import type { Clock } from "../../util/clock.ts";
+import { getOrMake } from "../../util/collections.ts";
 import type { Logger } from "../../util/logger.ts";
 import { type WatchAction, type WatchCfg, Watcher } from "./watcher.ts";
 import { builtinResources } from "../../protocol/builtin_resources.ts";
@@ -120,15 +121,14 @@ export function newK8s(options: FluentOptions = {}): K8sFunction {
     loading ??= (async () => await (typeof given === "function" ? given() : given))();
     loading.catch(() => loading = undefined); // tried again by the next watcher
     const cluster = await loading;
-    const key = JSON.stringify(selected);
-    let factory = factories.get(key);
-    if (factory === undefined) {
+    const factory = getOrMake(factories, JSON.stringify(selected), () => {
       const source: ConstructorParameters<typeof SharedInformerFactory>[0] = {
         resource: (resource) => cluster.resource(resource, { ...selected, keep: "everything" }),
       };
-      const own = { ...informer, ...settings, notifyUnchanged: false };
-      factories.set(key, factory = new SharedInformerFactory(source, { informer: own }));
-    }
+      return new SharedInformerFactory(source, {
+        informer: { ...informer, ...settings, notifyUnchanged: false },
+      });
+    });
     return factory.use(resource);
   };
   const contextOf = (selection: Selection) => {

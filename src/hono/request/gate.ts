@@ -4,7 +4,8 @@ import type { Context } from "hono";
 import { isTooManyRequests, newStatus, type Status } from "../../meta/status.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { errorMessage } from "../../util/errors.ts";
+import { errorMessage, isThenable } from "../../util/errors.ts";
+import { recordOf } from "../../util/json.ts";
 import { limitedLogger, type Logger } from "../../util/logger.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { isStatus, quotedByGo, resourceDetails } from "../../protocol/statuses.ts";
@@ -251,14 +252,13 @@ async function answerOf(
   { clock, hookTimeoutMs }: Pick<GateOptions, "clock" | "hookTimeoutMs">,
 ): Promise<unknown> {
   const answer = ask();
-  if (typeof (answer as PromiseLike<unknown> | undefined)?.then !== "function") return answer;
+  if (!isThenable(answer)) return answer;
   const newError = () => new Error(`the hook has not answered within ${hookTimeoutMs} ms`);
   return await withTimeLimit(() => Promise.resolve(answer), { ms: hookTimeoutMs, newError, clock });
 }
 
 function isUser(user: unknown): user is UserInfo {
-  if (typeof user !== "object" || user === null || Array.isArray(user)) return false;
-  const { name, expiresAtMs } = user as Partial<UserInfo>;
+  const { name, expiresAtMs } = recordOf(user);
   if (typeof name !== "string" || name === "") return false;
   // A time that is none would be one that never comes.
   return expiresAtMs === undefined || (typeof expiresAtMs === "number" && !Number.isNaN(expiresAtMs));

@@ -225,25 +225,19 @@ function compare(left: unknown, operator: string, right: unknown): boolean {
   if (kind === undefined || kind !== kindOf(right) || (isOrdered && kind === "boolean")) {
     throw new TypeError("A filter compares two texts, two integers, two other numbers, or two booleans");
   }
+  if (!Object.hasOwn(COMPARISONS, operator)) throw new TypeError(`A filter has no operator ${operator}`);
   // Both have one type, as was checked.
-  const [a, b] = [left as string, right as string];
-  switch (operator) {
-    case "==":
-      return a === b;
-    case "!=":
-      return a !== b;
-    case "<":
-      return a < b;
-    case "<=":
-      return a <= b;
-    case ">":
-      return a > b;
-    case ">=":
-      return a >= b;
-    default:
-      throw new TypeError(`A filter has no operator ${operator}`);
-  }
+  return COMPARISONS[operator](left as string, right as string);
 }
+
+const COMPARISONS: Readonly<Record<string, (a: string, b: string) => boolean>> = {
+  "==": (a, b) => a === b,
+  "!=": (a, b) => a !== b,
+  "<": (a, b) => a < b,
+  "<=": (a, b) => a <= b,
+  ">": (a, b) => a > b,
+  ">=": (a, b) => a >= b,
+};
 
 function kindOf(value: unknown): string | undefined {
   if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";

@@ -186,19 +186,16 @@ function describe(path: string, wanted: string, value: unknown): string {
   return `its ${path} must be ${wanted}, and is ${typeName(value)}`;
 }
 
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  string: "a string",
+  number: "a number",
+  bigint: "a number",
+  boolean: "a boolean",
+};
+
 function typeName(value: unknown): string {
   if (Array.isArray(value)) return "a list of something else";
-  switch (typeof value) {
-    case "string":
-      return "a string";
-    case "number":
-    case "bigint":
-      return "a number";
-    case "boolean":
-      return "a boolean";
-    default:
-      return "a mapping of something else";
-  }
+  return TYPE_NAMES[typeof value] ?? "a mapping of something else";
 }
 
 // Booleans in YAML 1.1, strings in YAML 1.2: https://yaml.org/type/bool.html
