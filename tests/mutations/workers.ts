@@ -210,8 +210,8 @@ export const WORKERS_FAULTS: readonly SuiteMutation[] = [
   {
     name: "workers: an object refers to a text that a failed save has undone",
     file: "src/workers/disk_content.ts",
-    find: "const id = this.#bodies.keep(json());",
-    replace: "const id = Number(this.#bodies.encode(json()));",
+    find: "() => this.#bodies.keep(json())",
+    replace: "() => Number(this.#bodies.encode(json()))",
     test: "tests/workers/disk_objects_test.ts",
   },
   {
