@@ -136,8 +136,9 @@ export class WindowStore<Row> {
 
   /** Calls back after each change of the snapshot; returns a function that ends it. Errors are logged. */
   readonly subscribe = (listener: () => void): () => void => {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    const own = () => listener(); // the same function may be given twice, and each is ended on its own
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
   };
 
   /**
@@ -244,7 +245,8 @@ export class WindowStore<Row> {
         received();
         for (let line = cutter.feed(value); line !== undefined; line = cutter.next()) {
           const isFirst = this.#shown === undefined;
-          const { shown, ageMs = isFirst ? openedAgeMs : undefined } = afterFrame(this.#shown, line);
+          const frame = afterFrame(this.#shown, line, this.#snapshot.rows);
+          const { shown, ageMs = isFirst ? openedAgeMs : undefined } = frame;
           if (either.aborted) return;
           this.#shown = shown;
           this.#show(shown, ageMs);
@@ -377,9 +379,14 @@ type Members = Readonly<Record<string, unknown>>;
 
 /**
  * The rows after a frame.
+ * @param before What is on the screen, perhaps of another stream or query.
  * @throws {TypeError} The frame is malformed: the rows would be wrong from here on.
  */
-export function afterFrame<Row>(shown: WindowRows<Row> | undefined, line: string): FrameResult<Row> {
+export function afterFrame<Row>(
+  shown: WindowRows<Row> | undefined,
+  line: string,
+  before: readonly Row[],
+): FrameResult<Row> {
   const { type, object } = JSON.parse(line) as { readonly type?: unknown; readonly object?: Members };
   if (type === "ERROR") throw new StatusError(object as unknown as Status);
   const { resourceVersion = "", annotations } = recordOf(object?.metadata) as {
@@ -390,7 +397,10 @@ export function afterFrame<Row>(shown: WindowRows<Row> | undefined, line: string
     const rows = object?.items ?? object?.rows;
     if (!Array.isArray(rows)) throw new TypeError("a window begins without rows");
     const columns = (object?.columnDefinitions ?? []) as readonly WindowColumn[];
-    return { shown: { rows, ...placeOf(object), resourceVersion, columns }, ageMs: undefined };
+    return {
+      shown: { rows: withEarlier(before, rows), ...placeOf(object), resourceVersion, columns },
+      ageMs: undefined,
+    };
   }
   if (shown === undefined) throw new TypeError(`a window begins with ${JSON.stringify(type)}`);
   if (type === "BOOKMARK") {
@@ -408,6 +418,12 @@ function placeOf(object: Members | undefined): { readonly total: number; readonl
   const { total, offset } = recordOf(object?.window);
   if (typeof total !== "number" || typeof offset !== "number") throw new TypeError("a frame has no place");
   return { total, offset };
+}
+
+/** Rows, with the objects of before for those that are the same. */
+function withEarlier<Row>(before: readonly Row[], rows: readonly Row[]): readonly Row[] {
+  const earlier = new Map(before.map((row) => [JSON.stringify(row), row]));
+  return earlier.size === 0 ? rows : rows.map((row) => earlier.get(JSON.stringify(row)) ?? row);
 }
 
 function changed<Row>(before: readonly Row[], changes: readonly Members[]): readonly Row[] {

@@ -207,6 +207,30 @@ describe("openWindow", () => {
     window.close();
   });
 
+  it("has the same objects as rows that have not changed, also after it opens again or elsewhere", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    await world.settled();
+    const [three, two] = window.getSnapshot().rows;
+    world.informer.put(pod("a/3", 1_001, 1));
+    world.cut();
+    await world.settled(2_000);
+    const { state, rows } = window.getSnapshot();
+    assert.deepEqual([state, namesOf({ rows }), rows[1] === two], ["live", ["3", "2"], true]);
+    assert.equal(rows[0].metadata?.resourceVersion, "1001");
+    assert.notEqual(rows[0], three);
+    window.show({ offset: 1 });
+    await world.settled();
+    assert.deepEqual([namesOf(window.getSnapshot()), window.getSnapshot().rows[0] === two], [
+      ["2", "1"],
+      true,
+    ]);
+    world.informer.put(pod("a/2", 1_002, 2));
+    await world.settled(1_000);
+    assert.equal(window.getSnapshot().rows[0].metadata?.resourceVersion, "1002");
+    window.close();
+  });
+
   it("shows another place, and keeps the rows until they are there", async () => {
     const world = new World();
     const window = openWindow(world.options());
@@ -860,6 +884,23 @@ describe("openWindow", () => {
     world.informer.put(pod("a/9", 1_001, 9));
     await world.settled(1_000);
     assert.deepEqual(calls, ["first", "first", "first", "last"]);
+  });
+
+  it("calls a listener that was given twice once for each, until each is ended", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    let calls = 0;
+    const listener = () => calls++;
+    const stop = window.subscribe(listener);
+    window.subscribe(listener);
+    await world.settled();
+    assert.equal(calls, 2);
+    stop();
+    stop();
+    world.informer.put(pod("a/9", 1_001, 0));
+    await world.settled(1_000);
+    assert.equal(calls, 3);
+    window.close();
   });
 
   it("calls a listener that another one has added from the next change on", async () => {
