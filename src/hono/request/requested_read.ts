@@ -177,6 +177,8 @@ export interface View {
   readonly itemsField: "items" | "rows";
   /** Whether a list without items has `null` in their place. */
   readonly isNullIfEmpty?: true;
+  /** Whether items have ages, which are those of the time at which they are written. */
+  readonly hasAges?: true;
   item(object: KubernetesObject): unknown;
   event(object: KubernetesObject): unknown;
   /**

@@ -144,6 +144,7 @@ async function rowsOf(
     followed: order,
     name: `${name} ${view.itemsSharedAs}`,
     itemsField: view.itemsField,
+    hasAges: view.hasAges,
     first,
     // A window around an object stays where it was while that object is not there.
     offset: ({ length }, before) =>

@@ -68,6 +68,7 @@ export function newTableView(
     one: (object) => ({ ...table(versionOf(object), printer.columns), rows: [row(object)] }),
     list: (metadata) => table(metadata, printer.columns),
     itemsField: "rows",
+    hasAges: true,
     item: row,
     event,
     ...(includeObject !== "None" && {

@@ -35,6 +35,8 @@ export interface RowSource<V = unknown> {
   /** Sources with the same name have the same rows. */
   readonly name: string;
   readonly itemsField: string;
+  /** Whether rows have ages, which are those of the time at which they are made. */
+  readonly hasAges?: true | undefined;
   /** The first of them, with which a window begins while they are behind. */
   readonly first: RowsState<V> | undefined;
   /** The row at which the window begins. */
@@ -58,6 +60,8 @@ export interface WindowOptions {
 /** The least time from one step of a window to the next; the most while hundreds of windows change. */
 const STEP_MS = 100;
 const MOST_STEP_MS = 1_000;
+// Readers that come or catch up within this time receive the same ages.
+const AGES_MS = 1_000;
 
 // The steps that are kept for a reader that is a little late.
 const KEPT_STEPS = 4;
@@ -98,11 +102,15 @@ export class Windows<T extends KubernetesObject> {
   join(options: WindowOptions): Window {
     const { source, place, limit } = options;
     const name = JSON.stringify([source.name, limit, place]);
-    return getOrMake(this.#byName, name, () =>
-      new Window(this.#content.log, options, () => {
-        this.#byName.delete(name);
-        if (this.#byName.size === 0) this.#stop();
-      }));
+    return getOrMake(
+      this.#byName,
+      name,
+      () =>
+        new Window(this.#content.log, { ...options, clock: this.#clock }, () => {
+          this.#byName.delete(name);
+          if (this.#byName.size === 0) this.#stop();
+        }),
+    );
   }
 
   /** The log has new entries: at the end of this turn, or once the windows have rested, they look. */
@@ -154,7 +162,7 @@ type WindowLog = Pick<EventLog<KubernetesObject>, "head" | "resourceVersion" | "
 
 export class Window {
   readonly #log: WindowLog;
-  readonly #options: WindowOptions;
+  readonly #options: WindowOptions & { readonly clock: Clock };
   readonly #onEnd: () => void;
   readonly #feeds = new Set<WindowFeed>();
   #rows: readonly WindowRow[] = [];
@@ -171,6 +179,8 @@ export class Window {
   #steps: Step[] = [];
   /** All rows as they are now, once they are written. */
   #whole: Uint8Array | undefined;
+  /** When all rows were made last. */
+  #madeMs: number;
   /** Whether its rows may have changed since its last step. */
   #isDue = true;
   #isReading = false;
@@ -179,10 +189,15 @@ export class Window {
   /** Why no reader can see more of it. */
   #failure: Status | undefined;
 
-  constructor(log: WindowLog, options: WindowOptions, onEnd: () => void) {
+  constructor(
+    log: WindowLog,
+    options: WindowOptions & { readonly clock: Clock },
+    onEnd: () => void,
+  ) {
     this.#log = log;
     this.#options = options;
     this.#onEnd = onEnd;
+    this.#madeMs = monotonicNow(options.clock);
     this.#begin = options.source.first;
     options.source.followed.windows++;
   }
@@ -352,14 +367,29 @@ export class Window {
   }
 
   #all(): Uint8Array {
+    const { source, clock } = this.#options;
+    if (source.hasAges && monotonicNow(clock) - this.#madeMs >= AGES_MS) this.#makeRows();
     if (this.#whole !== undefined) return this.#whole;
-    const { source } = this.#options;
     const { [source.itemsField]: _, ...list } = source.list({ resourceVersion: this.#resourceVersion });
     const head = JSON.stringify({ ...list, window: this.#place }).slice(0, -1);
     const items = this.#rows.map(({ json }) => json).join(",");
     this.#units += items.length * 0.5;
     const text = `{"type":"ROWS","object":${head},"${source.itemsField}":[${items}]}}\n`;
     return this.#whole = encodeUtf8(text);
+  }
+
+  /** Makes the rows again, as they have been shown for a while. */
+  #makeRows(): void {
+    const { source, clock } = this.#options;
+    const { offset } = this.#place;
+    try {
+      this.#rows = this.#rows.map((_, i) => source.row(this.#before!.value(offset + i)));
+    } catch {
+      return; // one of them is on disk no more: there will be other rows soon
+    }
+    this.#units += WRITE_UNITS;
+    this.#madeMs = monotonicNow(clock);
+    this.#whole = undefined;
   }
 
   /** Counts what the window holds; ends it where there is no room. */

@@ -441,6 +441,30 @@ describe("readApi, windows", () => {
     for (const screen of [...tables, fields]) await screen.cancel();
   });
 
+  it("begin with the ages of now, also where another reader shows the same rows of a Table", async () => {
+    const clock = new FakeClock();
+    const creationTimestamp = new Date(clock.now()).toISOString();
+    const created = (name: string, version: number) => {
+      const made = pod(name, version);
+      return { ...made, metadata: { ...made.metadata, creationTimestamp } };
+    };
+    const { api, informer } = apiOf([created("a/1", 1), created("a/2", 2)], 1_000, { clock });
+    const query = "sortBy=metadata.name&limit=2";
+    const ages = (screen: Screen) => screen.items.map(({ cells }) => `${cells[0]} ${cells[4]}`);
+    const first = await Screen.open(api, query, TABLE);
+    assert.deepEqual(ages(first), ["1 0s", "2 0s"]);
+    await clock.advance(20_000);
+    const second = await Screen.open(api, query, TABLE);
+    assert.deepEqual(ages(second), ["1 20s", "2 20s"]);
+    await clock.advance(100);
+    informer.put(created("a/3", 1_001));
+    informer.remove("a/1", 1_002);
+    while (second.resourceVersion !== "1002") await second.next();
+    assert.deepEqual(ages(second), ["2 20s", "3 20s"]);
+    await first.cancel();
+    await second.cancel();
+  });
+
   it("have as many rows as each reader asked for, where several begin at one place", async () => {
     const { api, informer, clock } = apiOf(some());
     const screens = await Promise.all(
