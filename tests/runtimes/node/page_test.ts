@@ -162,7 +162,7 @@ describe("serve() has a page in Chromium that", {
     await until(firstName, "web-0");
     await page.press("/");
     await page.type("ns:shop crash");
-    await until(`document.querySelector("#results [aria-selected=true] .key")?.textContent`, "1 pods");
+    await until(`document.querySelector("#results [aria-selected=true] .key")?.textContent`, "1 pod");
     await page.press("Enter");
     await until(`location.hash`, "#/api/v1/namespaces/shop/pods?q=crash");
     await until(firstName, "web-8");
@@ -211,6 +211,72 @@ describe("serve() has a page in Chromium that", {
     await page.open(`${ofTwo.url}/`);
     await until(text("heading-newest"), "Newest pods in shop");
     await ofTwo.stop();
+  });
+
+  it("shows no number of rows for a search before they are there", async () => {
+    await open("#/api/v1/pods");
+    await until(text("table-total"), "5,000");
+    await page.evaluate(`{
+      const send = fetch;
+      const held = new Promise((resolve) => window.release = resolve);
+      window.fetch = async (request, init) => {
+        if (String(request.url ?? request).includes("watch=true")) await held;
+        return await send(request, init);
+      };
+      location.hash = "#/api/v1/pods?q=none";
+    }`);
+    const isBusy = `document.getElementById("rows").ariaBusy`;
+    await until(`[${text("table-total")}, ${isBusy}]`, ["…", "true"]);
+    await page.evaluate(`release()`);
+    await until(`[${text("table-total")}, ${isBusy}]`, ["0 of 5,000", "false"]);
+    await until(`document.getElementById("table-message").textContent.startsWith("No pods match")`, true);
+    server.create("v1/pods", pod(PODS, "ready"));
+    await until(text("table-total"), "0 of 5,001");
+    server.delete("v1/pods", `shop/web-${PODS}`);
+  });
+
+  it("asks again for what was refused once the server answers it again", async () => {
+    await open("#/api/v1/pods");
+    await until(text("table-total"), "5,000");
+    await page.evaluate(`{
+      const send = fetch;
+      window.fetch = () => Promise.resolve(new Response("no token", { status: 401 }));
+      window.allow = () => window.fetch = send;
+      location.hash = "#/api/v1/pods?q=web-8";
+    }`);
+    await until(text("table-message"), "the server answered 401: no tokenRemove the filter");
+    await until(`${text("badge-text")}.split(" · ")[0]`, "Connection lost");
+    await page.evaluate(`void allow()`);
+    await until(text("table-total"), "111 of 5,000");
+    await until(text("badge-text"), "Live");
+  });
+
+  it("opens its windows again after it was suspended, as their streams may be dead", async () => {
+    await open("#/api/v1/pods?q=web-8");
+    await until(text("table-total"), "111 of 5,000");
+    await page.evaluate(`{
+      const [send, now] = [fetch, Date.now];
+      window.opened = 0;
+      window.fetch = async (request, init) => {
+        if (String(request.url ?? request).includes("watch=true")) window.opened++;
+        return await send(request, init);
+      };
+      Date.now = () => now() + 60_000;
+    }`);
+    await until(`window.opened`, 1);
+    await until(`[${text("table-total")}, ${text("badge-text")}]`, ["111 of 5,000", "Live"]);
+  });
+
+  it("shows the labels that an object has now, and its owners", async () => {
+    await open("#/api/v1/namespaces/shop/pods/web-10");
+    await until(`document.querySelector("#object-facts .chip")?.textContent`, "app=web");
+    await until(text("object-owners"), "ReplicaSet web");
+    const before = pod(10, "ready");
+    const ownerReferences = before.metadata.ownerReferences.map((owner) => ({ ...owner, name: "other" }));
+    const metadata = { ...before.metadata, labels: { app: "other" }, ownerReferences };
+    server.update("v1/pods", { ...before, metadata });
+    await until(`document.querySelector("#object-facts .chip")?.textContent`, "app=other");
+    await until(text("object-owners"), "ReplicaSet other");
   });
 
   it("says that it is not live while the API server is away", async () => {

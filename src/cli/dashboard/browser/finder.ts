@@ -5,7 +5,7 @@ import { byId, make } from "./dom.ts";
 import { readObjects, type View } from "./reading.ts";
 import { objectLink, tableLink } from "./route.ts";
 import { chooseResources, parseSearch, rankOf, type Term, wantedOf } from "./search.ts";
-import { number, visible } from "./texts.ts";
+import { objectsText, visible } from "./texts.ts";
 
 const DELAY_MS = 150;
 /** How many objects of each resource are read, and how many shown. */
@@ -127,7 +127,7 @@ export class Finder {
     const search = terms.filter(({ type }) => type !== "ns").map(textOf).join(" ");
     const table = {
       href: tableLink(resource, { namespace: resource.namespaced ? wanted.namespace : undefined, search }),
-      text: `${number(total)} ${resource.name}`,
+      text: objectsText(total, resource),
       what: search === "" ? "all" : search,
       rank: 0,
     };

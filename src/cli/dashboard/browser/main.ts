@@ -1,5 +1,6 @@
 /** The script of the page: asks the server how it is doing, and shows what the URL's fragment names. */
 
+import type { WindowSnapshot } from "../../../screens/mod.ts";
 import type { DashboardState, ResourceState } from "../dashboard_message.ts";
 import { byId, keyed, make, makeLink, setClass, setText } from "./dom.ts";
 import { Finder } from "./finder.ts";
@@ -16,6 +17,8 @@ const ASK_MS = 2_000;
 const ANSWER_MS = 8_000;
 /** A page that is not seen holds no connections after this time. */
 const HIDDEN_MS = 30_000;
+/** After this time without a second the page was suspended: its streams may be dead, and not say so. */
+const SUSPENDED_MS = 4_000;
 
 let state: DashboardState = JSON.parse(byId("state").textContent ?? "");
 let arrivedMs = Date.now();
@@ -41,10 +44,13 @@ async function ask(): Promise<void> {
   try {
     const signal = AbortSignal.timeout(ANSWER_MS);
     const names = state.resources.map(({ path }) => path).join();
+    const wasLost = isLost;
     state = await readJson<DashboardState>("/dashboard/state", { signal, cache: "no-store" });
     arrivedMs = Date.now();
     isLost = false;
-    if (names !== state.resources.map(({ path }) => path).join()) follow({ isForced: true });
+    // What was refused, as the token had expired, may be allowed again; a window does not ask by itself.
+    const isAllowed = wasLost && windows().includes("refused");
+    if (isAllowed || names !== state.resources.map(({ path }) => path).join()) follow({ isForced: true });
   } catch {
     isLost = true;
   }
@@ -111,6 +117,10 @@ function showResources(): void {
   byId("menu").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
+function windows(): readonly WindowSnapshot<unknown>["state"][] {
+  return route === undefined ? [] : views[route.view].windows.map((store) => store.getSnapshot().state);
+}
+
 function showFreshness(): void {
   if (route === undefined) return;
   const { resources } = state;
@@ -120,7 +130,7 @@ function showFreshness(): void {
   const { level, text } = freshnessOf({
     ...viewOf(),
     resources: shown,
-    windows: views[route.view].windows.map((store) => store.getSnapshot().state),
+    windows: windows(),
   });
   setClass(byId("badge"), `pill ${level}`);
   setText(byId("badge-text"), text);
@@ -174,5 +184,11 @@ addEventListener("hashchange", () => {
 setText(byId("origin"), location.origin);
 follow();
 setTimeout(ask, ASK_MS);
-setInterval(show, 1_000);
+let secondMs = Date.now();
+setInterval(() => {
+  const wasSuspended = Date.now() - secondMs > SUSPENDED_MS;
+  secondMs = Date.now();
+  if (wasSuspended && hiding >= 0) follow({ isForced: true });
+  else show();
+}, 1_000);
 byId("main").classList.remove("waiting");

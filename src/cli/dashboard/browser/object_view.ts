@@ -109,7 +109,8 @@ export class ObjectView {
       this.#showState("");
       if (before !== undefined) this.#compare(before, object);
       this.#read();
-      if (before?.metadata?.uid !== object.metadata?.uid) this.#showRelations(object);
+      this.#showFacts(object);
+      if (before?.metadata?.uid !== object.metadata?.uid) this.#followRelations();
     }
     this.#onChange();
   }
@@ -160,26 +161,29 @@ export class ObjectView {
     byId("object").classList.toggle("missing", level === "lost" && this.#object === undefined);
   }
 
-  #showRelations(object: KubernetesObject): void {
-    const route = this.#route!;
-    const { signal } = this.#stop;
-    const { resources } = this.#viewOf().state;
+  #showFacts(object: KubernetesObject): void {
     keyed(byId("object-facts"), {
-      items: factsOf(object, route, resources),
+      items: factsOf(object, this.#route!, this.#viewOf().state.resources),
       keyOf: ({ label, values }) => `${label} ${values.map(({ text }) => text).join()}`,
       create: ({ label, values }) => {
         const links = values.map((value) => linkOf(value, label === "Labels" ? "chip" : ""));
         return make("li", "", make("span", "label", label), make("span", "values", ...links));
       },
     });
-    ownersOf(object, { resources, signal }).then((owners) => {
-      byId("card-owners").hidden = owners.length === 0;
-      showLinks(byId("object-owners"), owners);
-    }).catch(() => {});
+  }
+
+  /** Shows the owners of the object, and what it owns, again and again. */
+  #followRelations(): void {
+    const route = this.#route!;
     this.#stopOwned();
-    this.#stopOwned = repeat(async (stopped) => {
-      const owned = await ownedBy(object, route, { view: this.#viewOf(), signal: stopped });
-      if (!stopped.aborted && route === this.#route) showOwned(owned);
+    this.#stopOwned = repeat(async (signal) => {
+      const object = this.#object!;
+      const view = this.#viewOf();
+      const owners = await ownersOf(object, { resources: view.state.resources, signal });
+      if (signal.aborted) return;
+      showOwners(owners);
+      const owned = await ownedBy(object, route, { view, signal });
+      if (!signal.aborted) showOwned(owned);
     }, OWNED_MS);
   }
 
@@ -264,8 +268,13 @@ function linkOf({ text, href }: Relation, className = ""): HTMLAnchorElement {
   return makeLink(href, visible(text), className);
 }
 
-function showLinks(list: HTMLElement, relations: readonly Relation[]): void {
-  list.replaceChildren(...relations.map((relation) => make("li", "", linkOf(relation))));
+function showOwners(owners: readonly Relation[]): void {
+  byId("card-owners").hidden = owners.length === 0;
+  keyed(byId("object-owners"), {
+    items: owners,
+    keyOf: ({ text, href }) => `${text} ${href}`,
+    create: (owner) => make("li", "", linkOf(owner)),
+  });
 }
 
 function showOwned(owned: readonly Owned[]): void {

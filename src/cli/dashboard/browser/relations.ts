@@ -5,6 +5,7 @@ import type { ResourceState } from "../dashboard_message.ts";
 import { resourceOf } from "./events.ts";
 import { readJson, readObjects, type View } from "./reading.ts";
 import { objectLink, objectPath, type ObjectRoute, tableLink } from "./route.ts";
+import { objectsText } from "./texts.ts";
 
 /** A name or a count, with a link if it leads somewhere. */
 export interface Relation {
@@ -122,7 +123,7 @@ async function readAll(
     const { items, total } = await readObjects(resource, of);
     if (total === 0) continue;
     found.push({
-      text: `${total.toLocaleString("en")} ${resource.name}`,
+      text: objectsText(total, resource),
       href: tableLink(resource, { namespace: resource.namespaced ? namespace : undefined, search }),
       objects: items.slice(0, MOST_OWNED).map(({ metadata }) => ({
         text: metadata.name,

@@ -10,7 +10,7 @@ import { readGroups, repeat, scopesOf, type View } from "./reading.ts";
 import { listPath, objectLink, tableLink, type TableRoute } from "./route.ts";
 import { isNarrow, type RowCell, type RowColumn, Rows } from "./rows.ts";
 import { parseSearch, type Term, wantedOf } from "./search.ts";
-import { age, number, visible } from "./texts.ts";
+import { age, later, number, visible } from "./texts.ts";
 
 /** The fields that are read of a row's object besides its identity. */
 const ROW_FIELDS = ["metadata.creationTimestamp"];
@@ -33,6 +33,8 @@ export class TableView {
   /** The path of the list that the store has opened. */
   #url = "";
   #asked = { offset: 0, limit: LEAST_ROWS };
+  /** The rows of another search or order, which are shown until those of this one are there. */
+  #others: readonly TableRow[] | undefined;
   #scrolling = 0;
   #typing = 0;
   #stopCounting = () => {};
@@ -107,6 +109,7 @@ export class TableView {
 
   tick(): void {
     this.#rows.renew();
+    this.#show();
   }
 
   focus(): void {
@@ -135,7 +138,11 @@ export class TableView {
     const query = { sortBy: sortByOf(route), ...this.#asked, filter, labelSelector };
     // A search may name a namespace, which has another path.
     const url = listPath(resource, namespace);
-    if (this.#store !== undefined && this.#url === url) return this.#store.show(query);
+    if (this.#store !== undefined && this.#url === url) {
+      this.#others = this.#store.getSnapshot().rows;
+      return this.#store.show(query);
+    }
+    this.#others = undefined;
     this.#store?.close();
     this.#url = url;
     const store = openWindow({ url, table: true, fields: ROW_FIELDS, ...query });
@@ -172,16 +179,20 @@ export class TableView {
       this.#isCounting = true;
       this.#count(route);
     }
-    const { nowMs } = this.#viewOf();
+    const { nowMs, state: { resources } } = this.#viewOf();
     for (const row of rows) if (!this.#arrivals.has(row)) this.#arrivals.set(row, nowMs);
     if (columns.length > 0) {
       const sort = sortOf(route);
       this.#rows.show({ columns: this.#columnsOf(route, columns), rows, offset, total, sort });
     }
-    const of = route.search === "" ? "" : ` of ${number(route.resource.objects)}`;
-    setText(byId("table-total"), state === "connecting" ? "…" : number(total) + of);
+    const isWaiting = state === "connecting" || rows === this.#others;
+    byId("rows").setAttribute("aria-busy", String(isWaiting));
+    const { objects } = resources.find(({ path }) => path === route.resource.path) ?? route.resource;
+    // The rows may be newer than the number of all.
+    const of = route.search === "" ? "" : ` of ${number(Math.max(total, objects))}`;
+    setText(byId("table-total"), isWaiting ? "…" : number(total) + of);
     if (state === "refused") this.#message(error?.message ?? "The server refuses this.", route);
-    else if (state !== "connecting" && total === 0) this.#message(emptyText(route), route);
+    else if (!isWaiting && total === 0) this.#message(emptyText(route), route);
     else byId("table-message").hidden = true;
     this.#onChange();
   }
@@ -224,7 +235,7 @@ export class TableView {
     return [first, ...status, ...others.filter(({ name }) => name !== "Status"), ofNamespace];
   }
 
-  #cellOf({ name, format }: WindowColumn, i: number, row: TableRow): RowCell {
+  #cellOf({ name, type, format }: WindowColumn, i: number, row: TableRow): RowCell {
     const value = row.cells[i];
     const text = visible(value === null || value === undefined ? "" : String(value));
     const { nowMs, state: { resources } } = this.#viewOf();
@@ -237,7 +248,8 @@ export class TableView {
           : age(nowMs - Date.parse(String(creationTimestamp))),
       };
     }
-    if (name === "Last Seen" || name === "First Seen") {
+    const isRunning = name === "Duration" && row.cells.includes("Running");
+    if (isRunning || type === "date" || /^(?:Last Seen|First Seen|Last Schedule|Restarts)$/.test(name)) {
       // An event has no column of its name: the first one leads to it.
       const href = i === 0 ? this.#hrefOf(row) : undefined;
       return { text: later(text, nowMs - (this.#arrivals.get(row) ?? nowMs)), href };
@@ -303,9 +315,10 @@ export class TableView {
       const ofStates = (counts?.groupBy ?? []).map((groupBy) =>
         readGroups(resource, { namespaces, groupBy, signal })
       );
-      this.#showNamespaces(await ofNamespaces);
-      const answers = await Promise.all(ofStates);
-      if (!signal.aborted && counts !== undefined) this.#showStates(counts.states(answers));
+      const [groups, ...answers] = await Promise.all([ofNamespaces, ...ofStates]);
+      if (signal.aborted) return;
+      this.#showNamespaces(groups);
+      if (counts !== undefined) this.#showStates(counts.states(answers));
     }, COUNT_MS);
   }
 
@@ -385,17 +398,4 @@ function sortByOf(route: TableRoute): string {
   if (column === "") return route.resource.name === "events" ? NEWEST_FIRST : "metadata.name";
   if (column === "Namespace") return `metadata.namespace${direction},metadata.name`;
   return `column(${JSON.stringify(column)})${direction}`;
-}
-
-const SECONDS: Readonly<Record<string, number>> = { y: 31_536_000, d: 86_400, h: 3_600, m: 60, s: 1 };
-
-/** A duration as kubectl prints it, so much later. */
-function later(text: string, ms: number): string {
-  if (text.length > 20 || !/^[0-9]+[ydhms][0-9ydhms]*$/.test(text)) return text;
-  let [seconds, count] = [0, 0];
-  for (const character of text) {
-    if (Object.hasOwn(SECONDS, character)) [seconds, count] = [seconds + count * SECONDS[character], 0];
-    else count = count * 10 + Number(character);
-  }
-  return ms < 1_000 ? text : age(seconds * 1_000 + ms);
 }

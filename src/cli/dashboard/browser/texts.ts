@@ -15,6 +15,14 @@ export function plural(count: number, one: string, many: string): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
+/** `1 pod`, `2 pods`, `2 widgets.shop.example.com`: the objects of a resource. */
+export function objectsText(
+  count: number,
+  { name, kind }: { readonly name: string; readonly kind: string },
+): string {
+  return plural(count, kind.toLowerCase(), name);
+}
+
 /** `now`, `3 s`, `2 min`. */
 export function duration(ms: number): string {
   const s = Math.max(0, Math.round(ms / 1_000));
@@ -34,6 +42,21 @@ export function ago(ms: number): string {
 /** `5s`, `3m`, `2h`, `4d`, as kubectl prints ages. */
 export function age(ms: number): string {
   return humanDuration(Math.max(0, Math.floor(ms / 1_000)));
+}
+
+const SECONDS: Readonly<Record<string, number>> = { y: 31_536_000, d: 86_400, h: 3_600, m: 60, s: 1 };
+
+/** A duration as kubectl prints it, also that in `5 (2d ago)`, so much later. */
+export function later(text: string, ms: number): string {
+  const parts = /^([0-9]{1,9} \()?([0-9][0-9ydhms]{0,19}[ydhms])( ago\))?$/.exec(text);
+  if (ms < 1_000 || parts === null || (parts[1] === undefined) !== (parts[3] === undefined)) return text;
+  const [, before = "", duration, after = ""] = parts;
+  let [seconds, count] = [0, 0];
+  for (const character of duration) {
+    if (Object.hasOwn(SECONDS, character)) [seconds, count] = [seconds + count * SECONDS[character], 0];
+    else count = count * 10 + Number(character);
+  }
+  return before + age(seconds * 1_000 + ms) + after;
 }
 
 /** A text with its invisible characters escaped. */

@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { later } from "../../../src/cli/dashboard/browser/texts.ts";
+
+describe("later", () => {
+  it("adds to a duration, also to that of a remark behind a number", () => {
+    const texts = ["59s", "3m18s", "2d", "5 (59s ago)", "12 (2d3h ago)"];
+    assert.deepEqual(texts.map((text) => later(text, 2_000)), [
+      "61s",
+      "3m20s",
+      "2d",
+      "5 (61s ago)",
+      "12 (2d3h ago)",
+    ]);
+    assert.deepEqual(texts.map((text) => later(text, 999)), texts);
+    assert.equal(later("12 (2d3h ago)", 24 * 3_600_000), "12 (3d3h ago)");
+  });
+
+  it("leaves every other text as it is", () => {
+    for (const text of ["", "5", "<none>", "2026-01-01T00:00:00Z", "5 (x)", "web-5m", "5m web", "(5s ago)"]) {
+      assert.equal(later(text, 60_000), text);
+    }
+  });
+});
