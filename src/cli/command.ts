@@ -33,7 +33,6 @@ export interface MainOptions {
  * @example
  * ```ts
  * import { main } from "@listwatch/cache/cli";
-import { errorChain } from "../util/errors.ts";
  * console.log(await main(["version"])); // 0
  * ```
  */

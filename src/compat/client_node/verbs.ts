@@ -89,7 +89,6 @@ export interface ClientNodeInformer<T extends ClientNodeObject> {
  * ```ts
  * import { isForbidden } from "@listwatch/cache";
  * import { ListWatchError } from "@listwatch/cache/compat/client-node";
-import { errorChain } from "../../util/errors.ts";
  * function onError(error: unknown) {
  *   if (error instanceof ListWatchError && isForbidden(error.cause)) console.log(error.statusCode, error.message); // 403
  * }
