@@ -168,6 +168,21 @@ describe("SqliteStorage", () => {
     assert.ok(sizes.length >= 10 && Math.max(...sizes) <= 300, `${sizes}`);
   });
 
+  it("takes little more of the disk than its content, once a save with many changes is over", async () => {
+    const path = join(folder, "changed_much.sqlite");
+    const storage = new SqliteStorage(path);
+    await storage.load(PODS);
+    const large = (version: number) =>
+      Array.from({ length: 16 }, (_, i) => put(`shop/web-${i}`, { text: `${version}`.repeat(1 << 20) }));
+    await storage.save(change(1, { replaces: true, puts: large(1) }));
+    await storage.save(change(2, { puts: large(2) }));
+    for (let i = 3; i < 6; i++) await storage.save(change(i, { puts: many(i, 1) }));
+    const sizes = SUFFIXES.map((suffix) => fs.statSync(path + suffix, { throwIfNoEntry: false })?.size ?? 0);
+    storage.close();
+    assert.ok(sizes[0] + sizes[1] < (16 + 5) * 2 ** 20, `${sizes}`);
+    assert.equal(sizes[2], 0);
+  });
+
   it("refuses what was changed in its tables, says what, and replaces it then", async () => {
     const key = "key = 'shop/web-2'";
     const changes: Readonly<Record<string, readonly [reason: string, detail: RegExp]>> = {

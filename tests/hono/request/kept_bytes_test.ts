@@ -47,6 +47,13 @@ describe("Readers.keep", () => {
     assert.equal(pieces(), 9);
   });
 
+  it("counts nothing where what is kept cannot be dropped", () => {
+    const { readers } = newReaders(0);
+    assert.ok(readers.keep(95));
+    assert.equal(readers.keep(10), false);
+    assert.ok(readers.keep(5), "they are free");
+  });
+
   it("takes no bytes of those that are held for readers", () => {
     const { readers, pieces } = newReaders(3);
     const reader = readers.enter("a")!;

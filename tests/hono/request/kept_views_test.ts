@@ -87,6 +87,18 @@ describe("KeptViews", () => {
     });
   });
 
+  it("keep for longer than a minute what is read again within each", async () => {
+    await served(64e6, async ({ state, clock, change, list }) => {
+      await list();
+      for (let i = 0; i < 3; i++) {
+        await clock.advance(59_999);
+        await change(i);
+        assert.equal((await list()).cuts, 1);
+      }
+      assert.equal(state.views.kept.size, 1);
+    });
+  });
+
   it("have few views: those that were read last", async () => {
     await served(64e6, async ({ state: { views }, change, list }) => {
       const often = `${PODS},spec.often`;

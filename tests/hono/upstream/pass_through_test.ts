@@ -692,6 +692,7 @@ describe("readApi with passThrough", () => {
     for (const fetch of [null, "fetch", {}]) {
       assert.throws(() => apiOf({ fetch: fetch as never }), /^TypeError: .* `fetch` must be a function$/);
     }
+    apiOf({ fetch: undefined as never }); // the runtime's own
     for (const clusterTokens of ["yes", 1, null]) {
       const wrong = { clusterTokens: clusterTokens as never };
       assert.throws(() => apiOf(wrong), /`clusterTokens` must be true or false/);
@@ -763,8 +764,16 @@ describe("PassThrough.answer", () => {
     for (const path of ["/../../../secrets", "/%2e%2e/x", "/./x", "/a\\b", "/a?b", "/a#b", "/a\tb"]) {
       assert.deepEqual(await ask(proxy + path), [400], path);
     }
-    for (const path of ["/api/v1/%zz", "/api/v1/a%2Fb", "/api//secrets"]) {
-      assert.deepEqual(await ask(path), [400]);
+    for (
+      const path of [
+        "/api/v1/%zz",
+        "/api/v1/a%2Fb",
+        "/api//secrets",
+        "//api/v1/secrets",
+        "/%5Capi/v1/secrets",
+      ]
+    ) {
+      assert.deepEqual(await ask(path), [400], path);
     }
   });
 
