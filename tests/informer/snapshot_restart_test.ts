@@ -232,6 +232,19 @@ describe("SharedIndexInformer with a snapshot", () => {
     assert.equal(informer.status().lagMs, 0);
   });
 
+  it("lists where its source has no `metadata`, and an event comes and no bookmark: it may not be the last", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 10 ** 8 });
+    machine.create("a");
+    await (await machine.start({ isBareSource: true })).stop();
+    machine.requests();
+    const { informer } = await machine.start({ isBareSource: true });
+    machine.create("b");
+    await machine.settle();
+    assert.equal(informer.hasSynced(), true);
+    await machine.clock.advance(91_000);
+    assert.deepEqual(machine.requests(), ["watch 2", "list 3", "watch 3"]);
+  });
+
   it("lists where its source has no `metadata`, and neither an event nor a bookmark comes", async () => {
     await using machine = new Machine({ bookmarkIntervalMs: 10 ** 8 });
     machine.create("a");
@@ -616,6 +629,44 @@ describe("SharedIndexInformer with a snapshot", () => {
     assert.deepEqual([tries, informer.hasSynced()], [2, false]);
     await machine.clock.advance(100);
     assert.deepEqual([tries, informer.hasSynced()], [3, true]);
+  });
+
+  it("is confirmed by no event that came before its cluster was known, and by a bookmark also with one after it", async () => {
+    for (const bookmarkIntervalMs of [300, 2_000]) {
+      await using machine = new Machine({ bookmarkIntervalMs });
+      machine.create("a");
+      const first = await machine.start({ clusterUid: () => Promise.resolve("one"), isBareSource: true });
+      await machine.clock.advance(2_000);
+      await first.stop();
+      let tries = 0;
+      const clusterUid = () =>
+        ++tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve("one");
+      const { informer } = await machine.start({ clusterUid, isBareSource: true });
+      await machine.clock.advance(950);
+      machine.create("b");
+      await machine.settle();
+      assert.deepEqual([tries, informer.hasSynced()], [2, false]);
+      await machine.clock.advance(100);
+      assert.deepEqual([tries, informer.hasSynced()], [3, bookmarkIntervalMs === 300]);
+      await machine.clock.advance(1_000);
+      assert.equal(informer.hasSynced(), true);
+    }
+  });
+
+  it("asks for no proof any more once a bookmark has confirmed it", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 1_500 });
+    machine.create("a");
+    await (await machine.start()).stop();
+    machine.server.create("v1/configmaps", { metadata: { name: "other" } });
+    machine.server.intercept(answerStatus(500), { match: ({ query }) => query.timeoutSeconds === "3" });
+    const { informer } = await machine.start();
+    await machine.clock.advance(1_499);
+    assert.equal(informer.hasSynced(), false);
+    await machine.clock.advance(1);
+    assert.equal(informer.hasSynced(), true);
+    machine.requests();
+    await machine.clock.advance(60_000);
+    assert.deepEqual(machine.requests(), []);
   });
 
   it("is listed where the server turns out to be before its version, once its cluster is known", async () => {

@@ -329,4 +329,32 @@ export const HONO_REQUEST_FAULTS: readonly SuiteMutation[] = [
     replace: "if (!dropSome()) return true;",
     test: "tests/hono/request/kept_bytes_test.ts",
   },
+  {
+    name: "read API: the texts of a view of fields count as one block",
+    file: "src/hono/request/fields_views.ts",
+    find: "    this.#spare -= bytes;\n",
+    replace: "",
+    test: "tests/hono/request/kept_views_test.ts",
+  },
+  {
+    name: "read API: a view of fields keeps as much as there is room for",
+    file: "src/hono/request/fields_views.ts",
+    find: "      if (this.#bytes >= MOST_BYTES) this.clear();\n",
+    replace: "",
+    test: "tests/hono/request/kept_views_test.ts",
+  },
+  {
+    name: "read API: a long text of a view of fields counts as a block",
+    file: "src/hono/request/fields_views.ts",
+    find: "const more = Math.max(BLOCK_BYTES, bytes);",
+    replace: "const more = BLOCK_BYTES;",
+    test: "tests/hono/request/kept_views_test.ts",
+  },
+  {
+    name: "read API: views of fields have given nothing back",
+    file: "src/hono/request/fields_views.ts",
+    find: "if (cut.clear()) return true;",
+    replace: "cut.clear();",
+    test: "tests/hono/request/kept_views_test.ts",
+  },
 ];

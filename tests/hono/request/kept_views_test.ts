@@ -5,8 +5,11 @@ import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { readApiOf } from "../../../src/hono/read_api.ts";
 import { newReadApiState } from "../../../src/hono/read_api_state.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
-import { FieldCut } from "../../../src/text/field_cut.ts";
+import { FieldCut, type HeldText } from "../../../src/text/field_cut.ts";
 import { get, WatchReader } from "../reading.ts";
+import { KeptViews } from "../../../src/hono/request/fields_views.ts";
+import { Readers } from "../../../src/hono/request/readers.ts";
+import type { View } from "../../../src/hono/request/requested_read.ts";
 
 const PODS = "/api/v1/pods?resourceVersion=0&fields=status.phase";
 const COUNT = 1_000;
@@ -152,5 +155,53 @@ describe("KeptViews", () => {
       assert.equal(phases.filter((phase) => phase === "Running").length, 1);
       assert.equal(cuts, COUNT);
     });
+  });
+});
+
+describe("KeptViews, the texts that they cut,", () => {
+  const MIB = 2 ** 20;
+
+  function newViews() {
+    const clock = new FakeClock();
+    const limits = { maxRequests: 9, maxWatches: 9, maxWatchesPerClient: 9 };
+    const readers = new Readers({ ...limits, maxReaderBytes: 64 * MIB, clock });
+    const views = new KeptViews({ readers, clock });
+    const spec = { text: "spec", segments: ["spec"] };
+    const { cut } = views.get({ group: "", version: "v1", resource: "pods" }, {} as View, [spec]);
+    const keep = (count: number, length: number) => {
+      for (let i = 0; i < count; i++) {
+        cut!.textOf({ json: JSON.stringify({ spec: "x".repeat(length) }), members: null } as HeldText);
+      }
+    };
+    /** Whether the views leave so many bytes to others. */
+    const leaves = (bytes: number) => {
+      const isFree = readers.keepSpare(bytes);
+      if (isFree) readers.unkeep(bytes);
+      return isFree;
+    };
+    return { readers, keep, leaves };
+  }
+
+  it("count with all their bytes, whether they are short or long", () => {
+    for (const [count, length] of [[1_000, 1_000], [8, MIB]]) {
+      const { keep, leaves } = newViews();
+      keep(count, length);
+      assert.equal(leaves(64 * MIB - count * length), false);
+      assert.ok(leaves(63 * MIB - count * length));
+    }
+  });
+
+  it("are 16 MiB at most for each view", () => {
+    const { keep, leaves } = newViews();
+    keep(40, MIB);
+    assert.ok(leaves(47 * MIB));
+  });
+
+  it("give way to what is kept for others as soon as that needs the room", () => {
+    const { readers, keep } = newViews();
+    keep(8, MIB);
+    assert.ok(readers.keep(60 * MIB));
+    assert.ok(readers.keep(4 * MIB));
+    assert.equal(readers.keep(1), false);
   });
 });
