@@ -18,7 +18,10 @@ interface Answer {
   readonly id?: number;
   /** The name of an event, which answers no call. */
   readonly method?: string;
-  readonly params?: { readonly encodedDataLength?: number };
+  readonly params?: {
+    readonly encodedDataLength?: number;
+    readonly exceptionDetails?: { readonly exception?: { readonly description?: string } };
+  };
   readonly result?: Readonly<Record<string, unknown>>;
   readonly error?: { readonly message: string };
 }
@@ -31,6 +34,8 @@ export class ChromiumPage implements AsyncDisposable {
   readonly #waiting = new Map<number, PromiseWithResolvers<NonNullable<Answer["result"]>>>();
   #calls = 0;
   #receivedBytes = 0;
+  /** What scripts of pages have thrown, and rejected, and no handler has caught. */
+  readonly exceptions: string[] = [];
 
   private constructor(browser: ChildProcess, profile: string, socket: WebSocket) {
     this.#browser = browser;
@@ -38,6 +43,9 @@ export class ChromiumPage implements AsyncDisposable {
     this.#socket = socket;
     socket.addEventListener("message", ({ data }) => {
       const { id, method, params, result, error } = JSON.parse(String(data)) as Answer;
+      if (method === "Runtime.exceptionThrown") {
+        this.exceptions.push(params?.exceptionDetails?.exception?.description ?? "");
+      }
       if (method === "Network.dataReceived") this.#receivedBytes += params?.encodedDataLength ?? 0;
       const waiting = id === undefined ? undefined : this.#waiting.get(id);
       if (error !== undefined) waiting?.reject(new Error(error.message));
@@ -62,7 +70,9 @@ export class ChromiumPage implements AsyncDisposable {
       socket.addEventListener("open", resolve);
       socket.addEventListener("error", () => reject(new Error(`Cannot drive ${executable}`)));
     });
-    return new ChromiumPage(browser, profile, socket);
+    const page = new ChromiumPage(browser, profile, socket);
+    await page.#call("Runtime.enable", {});
+    return page;
   }
 
   /** What the bodies of all responses took on the wire, since `evaluateFirst` was called. */

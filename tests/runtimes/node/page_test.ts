@@ -76,11 +76,13 @@ describe("serve() has a page in Chromium that", {
   });
 
   after(async () => {
+    const { exceptions = [] } = page ?? {};
     await page?.[Symbol.asyncDispose]();
     stop.abort();
     await served?.finished;
     server.close();
     await rm(folder, { recursive: true, force: true });
+    assert.deepEqual(exceptions, [], "what the page has thrown");
   });
 
   /** Waits until an expression has a value; says what it had otherwise. */
@@ -143,6 +145,11 @@ describe("serve() has a page in Chromium that", {
     await until(`${SEEN}.at(-1).querySelector("a").textContent`, "web-4999");
     assert.ok(await page.evaluate<number>(`document.querySelectorAll(".grid-row").length`) < 100);
     await until(text("badge-text"), "Live");
+    await page.evaluate(`document.getElementById("rows").scrollTop = 400`);
+    await until(firstName, "web-5");
+    await page.evaluate(`void (location.hash = "#")`);
+    await page.evaluate(`new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))`);
+    assert.deepEqual(page.exceptions, []);
   });
 
   it("shows all namespaces again once the search for one is removed, and those of another search", async () => {
@@ -170,6 +177,7 @@ describe("serve() has a page in Chromium that", {
     await page.press("ArrowDown");
     await page.press("Enter");
     await until(text("object-name"), "web-8");
+    await until(`document.activeElement.id`, "object-text");
     await until(`document.getElementById("object-text").textContent.includes("CrashLoopBackOff")`, true);
     server.update("v1/pods", pod(8, "ready", 1));
     const changed = `[...document.querySelectorAll("#object-changes .path")].map((path) => path.textContent)`;
@@ -182,6 +190,7 @@ describe("serve() has a page in Chromium that", {
     ]);
     await page.press("Escape");
     await until(`location.hash`, "#/api/v1/namespaces/shop/pods?q=crash");
+    await until(`document.activeElement.id`, "rows");
     await until(
       `document.getElementById("table-message").textContent.startsWith("No pods in namespace shop")`,
       true,

@@ -70,9 +70,10 @@ function follow({ isForced = false } = {}): void {
   else if (isOther || isForced) home.open();
   if (isOther) {
     scrollTo(0, 0);
-    if (document.activeElement === document.body || document.activeElement instanceof HTMLAnchorElement) {
-      focus();
-    }
+    const { activeElement } = document;
+    // A link has led here, or the focus is in the view before, which the keyboard does not reach any more.
+    const isFree = activeElement === document.body || activeElement instanceof HTMLAnchorElement;
+    if (isFree || byId("main").contains(activeElement)) focus();
   }
   show();
 }

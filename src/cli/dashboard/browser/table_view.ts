@@ -101,9 +101,9 @@ export class TableView {
     clearTimeout(this.#typing);
     clearTimeout(this.#scrolling);
     this.#stopCounting();
-    this.#store?.close();
-    this.#store = undefined;
-    this.#route = undefined;
+    const store = this.#store;
+    this.#store = undefined; // it calls back as it is closed, and shows nothing any more
+    store?.close();
     this.#isCounting = false;
   }
 
