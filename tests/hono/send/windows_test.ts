@@ -7,6 +7,7 @@ import { propertyOptions } from "../../property.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names, WatchReader } from "../reading.ts";
 import { readApi } from "../read_api.ts";
+import { changesOf, Screen } from "../screen.ts";
 import { describe, it } from "../storages.ts";
 
 const PODS = "/api/v1/pods";
@@ -21,73 +22,6 @@ function apiOf(objects: readonly TestObject[], version = 1_000, options: Partial
 
 function pod(name: string, resourceVersion: number, status: Record<string, unknown> = {}): TestObject {
   return object(name, resourceVersion, { status });
-}
-
-/** Changes an informer by a state of an object, and what it is to have. */
-function changesOf(informer: FakeInformer, content: Map<string, TestObject>) {
-  return (kind: string, key: string, next: TestObject): void => {
-    const version = Number(next.metadata!.resourceVersion);
-    if (kind === "put") {
-      content.set(key, next);
-      informer.put(next);
-    } else if (kind === "remove") {
-      if (content.delete(key)) informer.remove(key, version);
-    } else informer.relist([...content.values()], version);
-  };
-}
-
-/** A screen: shows what the frames of a window say. */
-class Screen {
-  readonly #watch: WatchReader;
-  items: Json[] = [];
-  window: Json;
-  resourceVersion = "";
-
-  constructor(watch: WatchReader) {
-    this.#watch = watch;
-  }
-
-  static async open(
-    api: ReturnType<typeof readApi>,
-    query: string,
-    accept?: string,
-    path: string = PODS,
-  ): Promise<Screen> {
-    const screen = new Screen(await WatchReader.open(api, `${path}?watch=1&${query}`, accept));
-    assert.equal(await screen.next(), "ROWS");
-    return screen;
-  }
-
-  /** Shows the next frame; returns its type, with the changes of rows. */
-  async next(): Promise<string> {
-    const [{ type, object }] = await this.#watch.events(1);
-    this.resourceVersion = object.metadata.resourceVersion;
-    if (type === "BOOKMARK") return type;
-    this.window = object.window;
-    if (type === "ROWS") this.items = object.items ?? object.rows;
-    const said: string[] = [type];
-    for (const { op, at, from, to, item } of object.changes ?? []) {
-      if (op === "remove") this.items.splice(at, 1);
-      else if (op === "insert") this.items.splice(at, 0, item);
-      else if (op === "move") this.items.splice(to, 0, ...this.items.splice(from, 1));
-      else if (op === "update") this.items[at] = item;
-      else throw new Error(op);
-      said.push(op === "move" ? `${op} ${from} ${to}` : `${op} ${at}`);
-    }
-    return said.join(", ");
-  }
-
-  names(): string[] {
-    return names({ items: this.items });
-  }
-
-  cancel(): Promise<void> {
-    return this.#watch.cancel();
-  }
-
-  isSilent(): Promise<boolean> {
-    return this.#watch.isSilent();
-  }
 }
 
 describe("readApi, windows", () => {
