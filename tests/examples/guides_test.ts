@@ -1,5 +1,6 @@
 /**
- * Runs the programs of the guides that lead from other packages: those of one guide print the same lines.
+ * Runs the programs of the guides: those that lead from other packages print the same lines, and the others
+ * what their page says.
  * @module
  */
 
@@ -8,7 +9,9 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import type { KubernetesObject } from "@listwatch/cache";
+import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { readApi } from "@listwatch/cache/hono";
+import { serveFetch } from "@listwatch/cache/node";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { RealCluster } from "../cli/real_cluster.ts";
 
@@ -203,5 +206,86 @@ describe("docs/browsers.md", () => {
       return line.startsWith("-");
     }, ["--location", cluster.url]);
     assert.deepEqual(lines.sort(), ["+ web-1 Running", "- shop/web-1", "1 pods"]);
+  });
+});
+
+/** What the programs print that read `listwatch serve`, or write to `kubectl proxy`. */
+const BESIDE_A_SERVER:
+  readonly (readonly [page: string, title: string, lines: readonly (RegExp | string)[]])[] = [
+    ["README.md", "The shortest program", ["worker-1 1", "worker-2 6"]],
+    ["README.md", "Handlers", ["+ web-1 true", "+ web-2 true"]],
+    ["docs/informers.md", "Look things up", ["web-1"]],
+    ["docs/informers.md", "Receive changes", ["+ web true"]],
+    ["docs/informers.md", "Receive changes", [/^\d+ watching$/]],
+    ["docs/memory.md", "Memory and speed", ["Running"]],
+    ["docs/snapshots.md", "Start warm", []],
+    ["docs/snapshots.md", "Start warm", [/^as of \d+, \d+ ms ago$/]],
+    ["docs/screens.md", "In a page", [
+      /^live: 5 of 7 from 1 /,
+      "Running 7",
+      /^live: 2 of 7 from 6 /,
+      /^live: 0 of 0 /,
+    ]],
+  ];
+
+describe("README.md and the guides, beside a server", () => {
+  it("have programs that print what they read, and end by themselves", async () => {
+    await using cluster = await RealCluster.start();
+    const { server } = cluster;
+    for (let number = 1; number <= 7; number++) {
+      const options = {
+        namespace: "shop",
+        nodeName: `worker-${Math.min(number, 2)}`,
+        phase: "Running" as const,
+      };
+      server.create("v1/pods", pod(`web-${number}`, options));
+    }
+    for (const [resource, name] of [["apps/v1/deployments", "web"], ["v1/configmaps", "settings"]]) {
+      server.create(resource, { metadata: { name, namespace: "shop" } });
+    }
+    const resources = (["v1/pods", "apps/v1/deployments"] as const).map((resource) => ({
+      resource,
+      informer: new SharedIndexInformer(newCluster({ server: cluster.url }).resource(resource)),
+    }));
+    const api = readApi({ resources, allowAnonymous: true });
+    const running = resources.map(({ informer }) => informer.start());
+    await Promise.all(resources.map(({ informer }) => informer.synced()));
+    const folder = await mkdtemp(join(root, "tests", "examples", ".guide-"));
+    const served = await serveFetch(api.fetch, { port: 0 });
+    try {
+      let earlier = "";
+      let count = 0;
+      for (const [page, title, expected] of BESIDE_A_SERVER) {
+        const isAnother = title !== "Start warm" && `${page} ${title}` === earlier;
+        earlier = `${page} ${title}`;
+        count = isAnother ? count + 1 : 0;
+        const { code } = (await programs(page)).filter((program) => program.title === title)[count];
+        const lines: string[] = [];
+        await runProgram(
+          code.replace("http://127.0.0.1:8787", served.url)
+            .replace("http://127.0.0.1:8001", cluster.url)
+            .replace("pods.sqlite", join(folder, "pods.sqlite"))
+            .replace("10_000", "1_000"),
+          {},
+          (line) => !lines.push(line),
+        );
+        for (const one of expected) {
+          const isThere = (line: string) => typeof one === "string" ? line === one : one.test(line);
+          assert.ok(lines.some(isThere), `${page}, ${title}: no line ${one} in\n${lines.join("\n")}`);
+        }
+        if (expected.length === 0) assert.deepEqual(lines, [], title);
+      }
+      assert.deepEqual(
+        server.get<KubernetesObject & { data?: object }>("v1/configmaps", "shop/settings")?.data,
+        {
+          color: "blue",
+        },
+      );
+    } finally {
+      api.drain();
+      await served.stop();
+      await Promise.all(running.map((each) => each.stop()));
+      await rm(folder, { recursive: true });
+    }
   });
 });
