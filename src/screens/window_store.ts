@@ -230,8 +230,13 @@ export class WindowStore<Row> {
       cache: "no-store",
       signal: either,
     });
-    const response = await fetch(request);
-    if (!response.ok || response.body === null) throw await refusalOf(response, this.#clock);
+    // A function of the page may ignore the signal, as long as it waits for a token for instance.
+    const answer = (async () => await fetch(request))();
+    answer.then(({ body }) => either.aborted ? body?.cancel() : undefined).catch(() => {});
+    const response = await abortable(answer, either);
+    if (!response.ok || response.body === null) {
+      throw await abortable(refusalOf(response, this.#clock), either);
+    }
     const openedAgeMs = 1_000 * Number(response.headers.get("Age") ?? 0);
     const cutter = new LineCutter<never>(MAX_FRAME_BYTES, {
       lineEnd: 0,

@@ -565,6 +565,36 @@ describe("openWindow", () => {
     }
   });
 
+  it("is stale, and asks again, where a fetch function ignores the signal and does not answer", async () => {
+    const world = new World();
+    const options = world.options();
+    const waiting: ((response: Response) => void)[] = [];
+    let isStuck = false;
+    const fetch = (request: Request) =>
+      isStuck ? new Promise<Response>((resolve) => void waiting.push(resolve)) : options.fetch(request);
+    const window = openWindow({ ...options, fetch });
+    await world.settled();
+    isStuck = true;
+    window.show({ offset: 1 });
+    await world.settled(90_000);
+    const { state, error } = window.getSnapshot();
+    assert.deepEqual([state, error?.message], ["stale", "the server has said nothing for 90000 ms"]);
+    isStuck = false;
+    await world.settled(1_000);
+    assert.deepEqual([window.getSnapshot().state, window.getSnapshot().offset], ["live", 1]);
+    isStuck = true;
+    window.show({ offset: 0 });
+    await world.settled();
+    window.close();
+    await world.settled();
+    assert.equal(world.clock.pendingTimers, 0);
+    let cancelled = 0;
+    const body = () => new ReadableStream({ cancel: () => void cancelled++ });
+    for (const resolve of waiting) resolve(new Response(body()));
+    await world.settled();
+    assert.deepEqual([waiting.length, cancelled], [2, 2]);
+  });
+
   it("asks again where the server had failed, had no time, or came too early", async () => {
     for (const status of [304, 408, 410, 425, 429, 500, 503]) {
       const world = new World();
