@@ -382,4 +382,18 @@ export const WORKERS_FAULTS: readonly SuiteMutation[] = [
     replace: "restMs > LONGEST_WAIT_MS && restMs <= LONGEST_WAIT_MS",
     test: "tests/workers/starts_test.ts",
   },
+  {
+    name: "contentOf: no earlier informer is one that cannot be read",
+    file: "src/workers/content_of.ts",
+    find: "return informer && contentNow(informer, identity, clock);",
+    replace: "return contentNow(informer!, identity, clock);",
+    test: "tests/workers/content_of_test.ts",
+  },
+  {
+    name: "disk objects: one step of what the log has dropped is deleted in a slice",
+    file: "src/workers/disk_objects.ts",
+    find: "if (this.#history.reclaim(mark.tail, limit) > 0) return true;",
+    replace: "this.#history.reclaim(mark.tail, limit);",
+    test: "tests/workers/disk_objects_test.ts",
+  },
 ];

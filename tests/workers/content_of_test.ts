@@ -58,6 +58,7 @@ describe("contentOf", () => {
       const first = world.start(undefined, storage);
       await world.clock.advance(0);
       assert.equal(first.hasSynced(), true);
+      assert.equal(first.status().snapshot?.load, "none");
       await world.stop(first);
       world.server.delete("v1/pods", "shop/web-1");
       const second = world.start(first, storage);
