@@ -3,6 +3,7 @@ import { EventEmitter } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, it } from "node:test";
 import { ServedSockets } from "../../src/node/serving/served_sockets.ts";
+import { realClock } from "../../src/util/clock.ts";
 
 const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 const HANDSHAKE = { upgrade: "WebSocket", "sec-websocket-key": KEY, "sec-websocket-version": "13" };
@@ -118,6 +119,28 @@ describe("ServedSockets.serve", () => {
 });
 
 describe("ServedSockets.envOf", () => {
+  it("keeps a client that pings for hours, a hundred times in ten seconds at most", () => {
+    const { monotonicNow } = realClock;
+    let nowMs = 1_000;
+    Object.assign(realClock, { monotonicNow: () => nowMs });
+    try {
+      const { sockets, requests: [request] } = upgraded(HANDSHAKE);
+      let isTerminated = false;
+      FakeWebSockets.opened = Object.assign(new EventEmitter(), { terminate: () => isTerminated = true });
+      sockets.envOf(request).acceptWebSocket!(undefined);
+      for (let i = 0; i < 2_000; i++) {
+        nowMs += 5_000;
+        FakeWebSockets.opened.emit("ping");
+      }
+      assert.equal(isTerminated, false);
+      for (let i = 0; i < 200; i++) FakeWebSockets.opened.emit("ping");
+      assert.equal(isTerminated, true);
+    } finally {
+      FakeWebSockets.opened = undefined;
+      Object.assign(realClock, { monotonicNow });
+    }
+  });
+
   it("has a WebSocket only for a request that wants one, counts its bytes, and ends a client that pings on and on", async () => {
     const other = upgraded({ ...HANDSHAKE, upgrade: "h2c" });
     assert.equal("acceptWebSocket" in other.sockets.envOf(other.requests[0]), false);

@@ -244,6 +244,9 @@ describe("readServerTls and followServerTls", () => {
     await look(() => seen.length > 0);
     assert.deepEqual(seen, [other.cert]);
     assert.equal(warnings.length, 1);
+    write(tls.cert, tls.key);
+    await look(() => seen.length > 1);
+    assert.equal(seen.at(-1), tls.cert, "the one before is back");
     stop.abort();
     assert.equal(clock.pendingTimers, 0);
   });
