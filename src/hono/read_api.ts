@@ -195,6 +195,8 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
     if (reader === undefined || !takeRequest(reader, c.req.raw)) answer = tooManyRequests();
     else {
       reader.onSpent = () => cutConnection(c.env);
+      // Read late: Deno prints a warning when the signal of a request is read.
+      reader.hasLeft = () => c.req.raw.signal.aborted;
       route = routeOf(c, state, reader);
       if (isWatchRoute(route) && isSocketRequest(c)) ({ upgradeWebSocket } = settings);
       const isForeign = upgradeWebSocket !== undefined && !mayOpenSocket(c, settings.cors);

@@ -145,7 +145,8 @@ class TaskTurns implements Turns {
  *
  * @param turns Turns of 2 ms, which all work of one kind shares.
  * @param client For whom the task works, which may become known later.
+ * @param hasLeft Whether that client has left.
  */
-export function newWorkPacer(turns: SharedTurns, client: () => unknown): Pacer {
-  return new Pacer({ units: TURN_UNITS, turns: new TaskTurns(turns, client) });
+export function newWorkPacer(turns: SharedTurns, client: () => unknown, hasLeft: () => boolean): Pacer {
+  return new Pacer({ units: TURN_UNITS, turns: new TaskTurns(turns, client), hasLeft });
 }

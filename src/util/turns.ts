@@ -92,6 +92,8 @@ interface PacerOptions {
   readonly clock?: Clock;
   /** The turns for which the work waits; by default the next ones of the event loop. */
   readonly turns?: Turns;
+  /** Whether the one for whom it is done has left. */
+  readonly hasLeft?: () => boolean;
 }
 
 /**
@@ -139,6 +141,11 @@ export class Pacer {
   /** Whether it is time for {@linkcode Pacer.rest}: all units are spent, or others wait for their turn. */
   get isDue(): boolean {
     return this.#units >= this.#options.units || this.#turns.isBusy;
+  }
+
+  /** Whether the one for whom the work is done has left: it may end. */
+  get hasLeft(): boolean {
+    return this.#options.hasLeft?.() === true;
   }
 
   /** Gives other work a turn, and begins another one. */

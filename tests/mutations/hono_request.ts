@@ -171,8 +171,8 @@ export const HONO_REQUEST_FAULTS: readonly SuiteMutation[] = [
   {
     name: "read API: small lists wait behind searches",
     file: "src/hono/request/readers.ts",
-    find: "newWorkPacer(readers.turns, () => this.#client ?? this)",
-    replace: "newWorkPacer(readers.turns, () => undefined)",
+    find: "newWorkPacer(readers.turns, () => this.#client ?? this, ",
+    replace: "newWorkPacer(readers.turns, () => undefined, ",
     test: "tests/hono/request/readers_test.ts",
   },
   {

@@ -310,13 +310,15 @@ export class Reader {
   readonly pacer: Pacer;
   /** Breaks its answer off, for the sake of others: all bytes are spent. */
   onSpent: () => void = () => {};
+  /** Whether its client is no longer there. */
+  hasLeft: () => boolean = () => false;
 
   constructor(client: string | undefined, readers: Readers, places: Places, watchPlaces: Places) {
     this.readers = readers;
     this.#client = client;
     this.#places = places;
     this.#watchPlaces = watchPlaces;
-    this.pacer = newWorkPacer(readers.turns, () => this.#client ?? this);
+    this.pacer = newWorkPacer(readers.turns, () => this.#client ?? this, () => this.hasLeft());
   }
 
   /** Says whose request it is, and whether it wants a watch; `false` if that client has too many. */

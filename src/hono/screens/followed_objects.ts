@@ -76,6 +76,8 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   #next: number | undefined;
   #rewrites = 0;
   #reading: Promise<void> | undefined;
+  /** Those for whom all objects are being read. */
+  readonly #waiting = new Set<Pacer>();
   #spentUnits = 0;
   windows = 0;
 
@@ -144,13 +146,20 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   }
 
   /**
-   * Reads all objects, where it must, in turns; `undefined` if it need not.
+   * Reads all objects, where it must, in turns; `undefined` if it need not. Where no window shows them, and
+   * all its callers have left, it ends before, and they are still behind.
    *
    * @throws {StatusError} There is no room for them: 429.
+   * @throws {Error} The client of the pacer has left.
    */
   ready(pacer: Pacer): Promise<void> | undefined {
     if (!this.isBehind && this.#reading === undefined) return undefined;
-    return this.#reading ??= this.#readAll(pacer).finally(() => this.#reading = undefined);
+    if (this.windows === 0 && pacer.hasLeft) throw new Error("the client has left");
+    this.#waiting.add(pacer);
+    return this.#reading ??= this.#readAll(pacer).finally(() => {
+      this.#reading = undefined;
+      this.#waiting.clear();
+    });
   }
 
   /** The log has grown: reads some entries at a time, so that none is dropped that it has not read. */
@@ -207,6 +216,16 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
     }
   }
 
+  /** Whether the clients of all callers have left; what was read is dropped then. */
+  #isLeft(): boolean {
+    if (this.windows > 0) return false;
+    for (const { hasLeft } of this.#waiting) if (!hasLeft) return false;
+    this.blocks = NO_BLOCKS;
+    this.clear();
+    this.#next = undefined;
+    return true;
+  }
+
   async #readAll(pacer: Pacer): Promise<void> {
     const { log, states } = this.content;
     const selection = this.#selection;
@@ -230,12 +249,16 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
           this.clear();
           throw new StatusError(tooManyRequests());
         }
-        if (pacer.spend(units * BATCH) && tries <= MOST_TRIES) await pacer.rest();
+        if (!pacer.spend(units * BATCH) || tries > MOST_TRIES) continue;
+        await pacer.rest();
+        if (this.#isLeft()) return;
       }
       const isOne = log.window.rewrites === rewrites;
       for (const _ of this.settle(isOne ? resourceVersion : undefined)) {
         pacer.spend(SETTLE_UNITS);
-        if (pacer.isDue && tries <= MOST_TRIES) await pacer.rest();
+        if (!pacer.isDue || tries > MOST_TRIES) continue;
+        await pacer.rest();
+        if (this.#isLeft()) return;
       }
       this.#next = head;
       this.#rewrites = rewrites;

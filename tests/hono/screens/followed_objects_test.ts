@@ -6,6 +6,7 @@ import { type HasRoom, KeptFollowers } from "../../../src/hono/screens/followed_
 import { Order } from "../../../src/hono/screens/orders.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import type { KubernetesObject } from "../../../src/meta/object.ts";
+import { nextTurn } from "../../../src/util/clock.ts";
 import { Pacer } from "../../../src/util/turns.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 
@@ -22,7 +23,7 @@ function kept() {
   const followers = new KeptFollowers({ readers, clock });
   let reads = 0;
   const refused = new Set<string | undefined>();
-  const order = async (name: string) => {
+  const order = async (name: string, pacer: Pacer = new Pacer({ units: 1_000 })) => {
     const spec = {
       name,
       reads: undefined,
@@ -35,7 +36,7 @@ function kept() {
       new Order<KubernetesObject>(content, spec, { selection: undefined, hasRoom });
     const found = followers.get<Order<KubernetesObject>>(content, { name, selection: undefined, make });
     if (found.isBehind) reads++;
-    await found.ready(new Pacer({ units: 1_000 }));
+    await found.ready(pacer);
     return found;
   };
   return { clock, informer, content, readers, followers, order, refused, reads: () => reads };
@@ -51,6 +52,28 @@ describe("KeptFollowers", () => {
     assert.deepEqual([reads(), state.length, state.resourceVersion], [1, 1_003, "3000"]);
     const names = Array.from({ length: 4 }, (_, i) => content.holding.head(state.value(i)).key);
     assert.deepEqual(names, ["a/1", "b/1", "b/1001", "b/1003"]);
+  });
+
+  it("are read no further once all callers have left, where no window shows them", async () => {
+    const { informer, order } = kept();
+    informer.relist(Array.from({ length: 5_000 }, (_, i) => object(`c/${i}`, 2_001 + i)), 9_000);
+    let left = false;
+    const leaving = new Pacer({ units: 1_000, hasLeft: () => left });
+    const reading = order("a", leaving);
+    await nextTurn();
+    left = true;
+    const found = await reading;
+    assert.deepEqual([found.isBehind, found.isReading, found.bytes], [true, false, 0]);
+    await assert.rejects(() => order("a", leaving), /the client has left/);
+    left = false;
+    const both = [order("a", leaving), order("a")];
+    left = true;
+    await Promise.all(both);
+    assert.deepEqual([found.isBehind, found.present().length], [false, 5_000]);
+    informer.relist([object("d/1", 9_001)], 10_000);
+    found.windows = 1;
+    await order("a", leaving);
+    assert.equal(found.present().length, 1);
   });
 
   it("are read again where too much comes at once", async () => {
