@@ -979,4 +979,33 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: '"true"',
     test: "tests/hono/send/watch_test.ts",
   },
+  {
+    name: "watch life: a credential that ends soon has no successor",
+    file: "src/hono/send/watch_life.ts",
+    find:
+      "const isSame = known?.expiresAtMs !== undefined && answer.user?.expiresAtMs === known.expiresAtMs &&\n      this",
+    replace: "const isSame = known !== undefined && answer.user !== undefined &&\n      this",
+    test: "tests/hono/send/watch_life_test.ts",
+  },
+  {
+    name: "web sockets: any text says that a client has read",
+    file: "src/hono/send/socket_watch.ts",
+    find: 'if (typeof data !== "string" || !/^[1-9][0-9]{0,14}$/.test(data)) return;',
+    replace: 'if (typeof data !== "string") return;',
+    test: "tests/hono/send/web_socket_test.ts",
+  },
+  {
+    name: "web sockets: a client that has left is waited for, as it reads nothing",
+    file: "src/hono/send/socket_watch.ts",
+    find: "this.#unread.isFull && !this.#isClosed",
+    replace: "this.#unread.isFull",
+    test: "tests/hono/send/web_socket_test.ts",
+  },
+  {
+    name: "web sockets: a socket that closes before it is open is waited for",
+    file: "src/hono/send/socket_watch.ts",
+    find: '      this.#socket.addEventListener("close", () => settle(false));\n',
+    replace: "",
+    test: "tests/hono/send/web_socket_test.ts",
+  },
 ];

@@ -125,4 +125,17 @@ describe("ServedConnections", () => {
     assert.ok(started.length <= 20, `${started.length} were first`);
     for (const socket of sockets) socket.emit("close");
   });
+
+  it("has nothing to wait for at its end where nothing is being answered", async () => {
+    const connections = new ServedConnections({
+      requestTimeoutMs: 60_000,
+      handle() {},
+      writeTimeoutMs: Infinity,
+      onUnread() {},
+    });
+    let isOver = false;
+    void connections.finish(3_600_000).then(() => isOver = true);
+    await nextTurn();
+    assert.equal(isOver, true);
+  });
 });

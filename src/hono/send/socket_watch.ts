@@ -223,7 +223,7 @@ export class Unread {
     if (this.#socket.bufferedAmount !== undefined) return;
     if (typeof data !== "string" || !/^[1-9][0-9]{0,14}$/.test(data)) return;
     const count = Number(data);
-    if (count <= this.#confirmed || count > this.#confirmed + this.#lengths.length) return;
+    if (count > this.#confirmed + this.#lengths.length) return;
     this.#hasSpoken = true;
     for (; this.#confirmed < count; this.#confirmed++) this.#characters -= this.#lengths.shift()!;
   }

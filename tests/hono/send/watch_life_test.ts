@@ -389,6 +389,15 @@ describe("WatchLife, by itself,", () => {
     }
   });
 
+  it("looks for a successor of each one that ends within ten seconds, too", async () => {
+    const userNow = () => ({ name: "jane", expiresAtMs: clock.now() + 8_000 });
+    const user = { name: "jane", expiresAtMs: START_MS + 8_000 };
+    const renew = (): Promise<Permission> => Promise.resolve({ user: userNow(), renew });
+    const { clock, events, asked } = lives({ user, renew });
+    await clock.advance(60_000);
+    assert.deepEqual([events, asked()], [[], 15]);
+  });
+
   it("belongs to one user, and to the successor of a credential from then on", async () => {
     const successor = { name: "jane", expiresAtMs: START_MS + 500_000 };
     const answers: (Permission | Status)[] = [];

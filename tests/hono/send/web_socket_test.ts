@@ -199,6 +199,19 @@ describe("readApi with upgradeWebSocket", () => {
     assert.equal(large.isFull, true);
   });
 
+  it("has said what it has read by the number of messages only, and by no other text", () => {
+    const unread = new Unread(Object.assign(new FakeSocket(), { bufferedAmount: undefined }), 5);
+    for (let i = 0; i < 3; i++) unread.add("message");
+    for (const other of ["", "0", "-1", "4", "1e0", "x", " 1", 1, new Uint8Array([49])]) {
+      unread.onMessage(other);
+      assert.deepEqual([unread.canDrain, unread.amount], [false, 21], String(other));
+    }
+    for (const [count, amount] of [["1", 14], ["1", 14], ["3", 0], ["2", 0], ["4", 0]] as const) {
+      unread.onMessage(count);
+      assert.deepEqual([unread.canDrain, unread.amount], [true, amount], count);
+    }
+  });
+
   it("sends 410 as an ERROR event, and refusals as plain answers", async () => {
     const served = new Served();
     assert.equal(await served.open({}, "/api/v1/pods?watch=true&resourceVersion=1"), 101);
@@ -239,6 +252,26 @@ describe("readApi with upgradeWebSocket", () => {
     assert.equal(socket.closedWith, 1013);
     assert.deepEqual(served.api.openWatches(), [0]);
     assert.equal(served.clock.pendingTimers, 0);
+  });
+
+  it("waits no longer for a slow client that leaves, nor for one that leaves before its socket is open", async () => {
+    const served = new Served({ watchBufferBytes: 1_000 });
+    await served.open();
+    const [slow] = served.sockets;
+    slow.isReading = false;
+    for (let i = 0; i < 100; i++) served.informer.put(object(`shop/p-${i}`, 11 + i));
+    await served.clock.advance(1_000);
+    slow.leave();
+    await served.clock.advance(1_000);
+    assert.equal(served.clock.pendingTimers, 0);
+    for (const event of ["close", "error"]) {
+      const connecting = new Served({}, () => Object.assign(new FakeSocket(), { readyState: 0 }));
+      await connecting.open();
+      connecting.sockets[0].dispatchEvent(new Event(event));
+      await connecting.clock.advance(0);
+      assert.deepEqual(connecting.api.openWatches(), [0]);
+      assert.equal(connecting.clock.pendingTimers, 0);
+    }
   });
 
   it("bounds what is unread where the runtime does not say it, by what the client says or by 16 MiB", async () => {
