@@ -56,6 +56,11 @@ for (const page of ["README.md", ...readdirSync(join(root, "docs")).map((name) =
     guides.push(file);
   }
 }
+// What the guides about controllers show is in examples/.
+for (const name of ["widget_controller.ts", "widget_controller_test.ts", "widget_manager.ts"]) {
+  writeFileSync(join(build, name), readFileSync(join(root, "examples", name)));
+  guides.push(name);
+}
 const dom = ["dom", "dom.iterable", "dom.asynciterable"];
 const strictest = {
   exactOptionalPropertyTypes: true,
@@ -63,8 +68,8 @@ const strictest = {
   verbatimModuleSyntax: true,
   skipLibCheck: false,
 };
-// client-node's declarations need types that it does not install.
-const strict = { exactOptionalPropertyTypes: true, skipLibCheck: true };
+// As `tsc --init` writes it. client-node's declarations need types that it does not install.
+const strict = { ...strictest, skipLibCheck: true, allowImportingTsExtensions: true };
 for (
   const [module, moduleResolution, libs, types, files, options] of [
     ["nodenext", "nodenext", dom, ["node"], ["consumer.ts"], strictest],

@@ -24,6 +24,7 @@ export interface Chance {
   /** A number from 0 (included) to 1 (excluded). */
   random(): number;
   /** Picks one of these; `undefined` if there are none. */
+  pick<T>(from: readonly [T, ...T[]]): T;
   pick<T>(from: readonly T[]): T | undefined;
   /** The memory outside of the cluster and the program; empty at the start of each world. */
   readonly memory: Map<string, unknown>;
@@ -252,7 +253,7 @@ class SimulatedWorld {
     try {
       const result: unknown = this.#options.act[name](this.#server, {
         random,
-        pick: (from) => from[Math.floor(random() * from.length)],
+        pick: <T>(from: readonly T[]) => from[Math.floor(random() * from.length)],
         memory: this.#memory,
       });
       requireNoPromise(`act ${JSON.stringify(name)}`, result);
