@@ -60,6 +60,8 @@ export class Rows<Row> {
   #rows: readonly Row[] = [];
   #offset = 0;
   #total = 0;
+  /** The first row that is drawn. */
+  #first = 0;
   /** The row that the keyboard is at. */
   #active = -1;
   /** Moves with the columns and the time: rows are written again. */
@@ -90,12 +92,17 @@ export class Rows<Row> {
   }
 
   /** The scrolled place, to come back there. */
-  get place(): { readonly top: number; readonly active: number; readonly total: number } {
-    return { top: this.#scroller.scrollTop, active: this.#active, total: this.#total };
+  get place(): {
+    readonly top: number;
+    readonly first: number;
+    readonly active: number;
+    readonly total: number;
+  } {
+    return { top: this.#scroller.scrollTop, first: this.#first, active: this.#active, total: this.#total };
   }
 
   /** Begins anew: with no rows, at a place. */
-  reset({ top, active, total } = { top: 0, active: -1, total: 0 }): void {
+  reset({ top, active, total }: Omit<typeof this.place, "first"> = { top: 0, active: -1, total: 0 }): void {
     this.#rows = [];
     this.#total = total;
     this.#active = active;
@@ -219,7 +226,7 @@ export class Rows<Row> {
     const exact = whole <= MOST_HEIGHT
       ? top / rowHeight
       : top / (height - this.#height) * (this.#total - this.#height / rowHeight);
-    const first = Math.max(0, Math.floor(exact) - MARGIN);
+    const first = this.#first = Math.max(0, Math.floor(exact) - MARGIN);
     const end = Math.min(this.#total, Math.ceil(exact + this.capacity) + MARGIN);
     this.#reserve(Math.max(end - first, 0));
     for (const place of this.#places) place.element.hidden = true;

@@ -132,8 +132,7 @@ export class TableView {
       return;
     }
     const limit = Math.min(MOST_ROWS, Math.max(LEAST_ROWS, this.#rows.capacity * 3));
-    const top = place === undefined ? 0 : Math.floor(place.top / 34);
-    this.#asked = { offset: Math.max(0, top - limit / 3 | 0), limit };
+    this.#asked = { offset: Math.max(0, (place?.first ?? 0) - limit / 3 | 0), limit };
     const { filter, labelSelector } = wanted;
     const query = { sortBy: sortByOf(route), ...this.#asked, filter, labelSelector };
     // A search may name a namespace, which has another path.
