@@ -214,11 +214,17 @@ describe("serve() has a page in Chromium that", {
 
   it("says which namespace the newest objects are of, in a cache of several", async () => {
     const source = { kind: "kubeconfig", path: join(folder, "config") } as const;
-    const ofTwo = await serve({ source, resources: ["pods"], namespace: ["shop", "blog"], port: 0 });
+    server.create("v1/configmaps", { metadata: { name: "a", namespace: "shop" } });
+    const resources = ["pods", "configmaps"];
+    const ofTwo = await serve({ source, resources, namespace: ["shop", "blog"], port: 0 });
     await ofTwo.synced();
     await page.open("about:blank");
     await page.open(`${ofTwo.url}/`);
     await until(text("heading-newest"), "Newest pods in shop");
+    // A count of none leads nowhere.
+    const counts = `[...document.querySelectorAll("#namespaces .number a")]
+      .map((link) => link.textContent + (link.hasAttribute("href") ? " link" : ""))`;
+    await until(counts, ["2,500 link", "·", "2,500 link", "1 link"]);
     await ofTwo.stop();
   });
 

@@ -269,13 +269,14 @@ function showNamespaces(
       row.cells[0].append(makeLink(namespaces && objectLink(namespaces, { name }), visible(name)));
       columns.forEach((resource, i) => {
         row.cells[i + 1].dataset["label"] = resource.name.split(".")[0];
-        row.cells[i + 1].append(makeLink(tableLink(resource, { namespace: name }), ""));
+        row.cells[i + 1].append(make("a"));
       });
       return row;
     },
-    update: ({ cells }, { counts }) =>
+    update: ({ cells }, { name, counts }) =>
       counts.forEach((count, i) => {
-        setText(cells[i + 1].children[0], count === 0 ? "·" : number(count));
+        const href = count === 0 ? undefined : tableLink(columns[i], { namespace: name });
+        setLink(cells[i + 1].children[0] as HTMLAnchorElement, href, count === 0 ? "·" : number(count));
         setClass(cells[i + 1], count === 0 ? "number none" : "number");
       }),
   });
