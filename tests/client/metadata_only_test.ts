@@ -7,6 +7,7 @@ import {
   SharedIndexInformer,
   SharedInformerFactory,
 } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import type { ResourceSource } from "@listwatch/cache/informer";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
@@ -130,5 +131,19 @@ describe("ResourceClient for metadata only", () => {
     const items = (await Array.fromAsync(stream)).flat();
     assert.deepEqual(items.map(({ type }) => type), ["ADDED", "QUARANTINED", "BOOKMARK"]);
     assert.deepEqual(items[0], { type: "ADDED", object: { ...KIND, metadata: { name: "a" } } });
+  });
+
+  it("hands an error and a bookmark of a watch out as they are: that its version is too old, for one", async () => {
+    const events = [
+      { type: "BOOKMARK", object: { kind: "Pod", apiVersion: "v1", metadata: { resourceVersion: "9" } } },
+      { type: "ERROR", object: newStatus(410, "Expired", "too old resource version") },
+    ];
+    const answer = events.map((event) => `${JSON.stringify(event)}\n`).join("");
+    const fetch = () => new Response(answer, { headers: { "Content-Type": "application/json" } });
+    const cluster = newCluster({ server: "http://in-memory", fetch });
+    for (const metadataOnly of [true, false]) {
+      const stream = await cluster.resource("v1/pods", { metadataOnly }).watch({ resourceVersion: "1" });
+      assert.deepEqual((await Array.fromAsync(stream)).flat(), events);
+    }
   });
 });

@@ -520,6 +520,17 @@ describe("ResourceClient.managedFields", () => {
   });
 });
 
+describe("ResourceClient.clusterUid", () => {
+  it("is the uid of the namespace kube-system, which every cluster has, and nothing else", async () => {
+    const { pods, asked } = client(Response.json({ metadata: { name: "kube-system", uid: "one" } }));
+    assert.equal(await pods.clusterUid(), "one");
+    assert.equal(asked[0].target, "/api/v1/namespaces/kube-system");
+    for (const answer of [{ metadata: { name: "kube-system" } }, { metadata: { uid: "" } }, {}, []]) {
+      await assert.rejects(client(Response.json(answer)).pods.clusterUid(), DecodeError);
+    }
+  });
+});
+
 describe("ResourceClient.apply", () => {
   it("sends the configuration as an apply patch in the name of its manager", async () => {
     const answer = { apiVersion: "v1", kind: "Pod", metadata: { name: "web-1", namespace: "shop" } };
@@ -532,9 +543,11 @@ describe("ResourceClient.apply", () => {
       "application/apply-patch+yaml",
     ]);
     assert.deepEqual(JSON.parse(asked[0].body), config);
-    assert.throws(
-      () => pods.apply({ metadata: { name: "a" } }, { fieldManager: "me" }),
-      /Cannot apply "a" of "pods": a configuration has `apiVersion` and `kind`/,
-    );
+    for (const type of [{}, { apiVersion: "v1" }, { kind: "Pod" }]) {
+      assert.throws(
+        () => pods.apply({ ...type, metadata: { name: "a" } }, { fieldManager: "me" }),
+        /Cannot apply "a" of "pods": a configuration has `apiVersion` and `kind`/,
+      );
+    }
   });
 });
