@@ -274,7 +274,8 @@ Resources:
   -r, --resource LIST      resources by the names that kubectl accepts, separated by commas:
                            pods,nodes,deploy,deployments.apps,certificates.v1.cert-manager.io
                            by default namespaces, nodes, pods, services, configmaps, and of apps
-                           deployments, replicasets, statefulsets and daemonsets
+                           deployments, replicasets, statefulsets and daemonsets;
+                           of the simulated cluster all that it has
   -n, --namespace LIST     reflect only this namespace, or these; all by default
       --storage FORM       how objects are held: texts (the default), or short-texts (in less memory, for more time per
                            request)
