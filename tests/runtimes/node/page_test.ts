@@ -282,6 +282,28 @@ describe("serve() has a page in Chromium that", {
     await until(`[${text("table-total")}, ${text("badge-text")}]`, ["111 of 5,000", "Live"]);
   });
 
+  it("holds no connections where it was opened in the background, until it is seen", async () => {
+    await page.evaluateFirst(`if (location.search === "?background") {
+      window.isSeen = false;
+      Object.defineProperty(document, "hidden", { get: () => !window.isSeen });
+      const send = fetch;
+      window.streams = 0;
+      window.fetch = (request, init) => {
+        if (String(request.url ?? request).includes("watch=true")) {
+          window.streams++;
+          request.signal.addEventListener("abort", () => window.streams--);
+        }
+        return send(request, init);
+      };
+    }`);
+    await open("?background#/api/v1/pods?q=web-8");
+    await until(text("table-name"), "pods");
+    await until(`window.streams`, 0);
+    await page.evaluate(`{ isSeen = true; document.dispatchEvent(new Event("visibilitychange")); }`);
+    await until(text("table-total"), "111 of 5,000");
+    assert.equal(await page.evaluate<number>(`streams`), 1);
+  });
+
   it("shows the labels that an object has now, and its owners", async () => {
     await open("#/api/v1/namespaces/shop/pods/web-10");
     await until(`document.querySelector("#object-facts .chip")?.textContent`, "app=web");

@@ -24,7 +24,8 @@ let state: DashboardState = JSON.parse(byId("state").textContent ?? "");
 let arrivedMs = Date.now();
 let isLost = false;
 let route: Route<ResourceState> | undefined;
-let hiding = 0;
+/** Below 0 while the page is not seen, and holds none; a browser has six for all of its tabs. */
+let hiding = document.hidden ? -1 : 0;
 /** How many times another place of this page was opened: there is one to go back to. */
 let steps = 0;
 
@@ -68,6 +69,7 @@ function follow({ isForced = false } = {}): void {
   if (next.view === "table") table.open(next);
   else if (next.view === "object") object.open(next);
   else if (isOther || isForced) home.open();
+  if (hiding < 0) views[next.view].close();
   if (isOther) {
     scrollTo(0, 0);
     const { activeElement } = document;
@@ -169,8 +171,9 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("visibilitychange", () => {
   clearTimeout(hiding);
   if (!document.hidden) {
-    if (hiding < 0) follow({ isForced: true });
+    const wasClosed = hiding < 0;
     hiding = 0;
+    if (wasClosed) follow({ isForced: true });
     return;
   }
   hiding = setTimeout(() => {
