@@ -1,5 +1,5 @@
-import type { WatchItem } from "@listwatch/cache/reflector";
-import type { KubernetesObject } from "@listwatch/cache";
+import type { ListOptions, WatchItem } from "@listwatch/cache/reflector";
+import { type KubernetesObject, newCluster } from "@listwatch/cache";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { wholeSteps } from "../../src/client/whole_steps.ts";
@@ -61,5 +61,34 @@ describe("wholeSteps", () => {
 
   it("passes events with merged versions on at once", async () => {
     assert.deepEqual(await batches([[item("ADDED", merged(3, 1))]], merged(2, 1)), [["A"]]);
+  });
+});
+
+describe("ResourceClient.watch of a merged resource", () => {
+  const chunks = [
+    [item("ADDED", 3)],
+    [item("ADDED", 1), item("BOOKMARK", merged(3, 1))],
+    [item("MODIFIED", 4)],
+    [item("BOOKMARK", merged(4, 1))],
+  ];
+
+  it("has whole steps, from a merged version on and behind initial events; of others what arrives together", async () => {
+    const fetch = () => {
+      const pieces = chunks.map((chunk) => chunk.map((event) => `${JSON.stringify(event)}\n`).join(""));
+      const body = new ReadableStream<Uint8Array>({
+        pull: (controller) => {
+          const piece = pieces.shift();
+          if (piece === undefined) controller.close();
+          else controller.enqueue(new TextEncoder().encode(piece));
+        },
+      }, { highWaterMark: 0 });
+      return new Response(body, { headers: { "Content-Type": "application/json" } });
+    };
+    const pods = newCluster({ server: "http://in-memory", fetch }).resource<KubernetesObject>("v1/pods");
+    const lengths = async (options: ListOptions) =>
+      (await Array.fromAsync(await pods.watch(options))).map(({ length }) => length);
+    assert.deepEqual(await lengths({ resourceVersion: merged(2, 1) }), [3, 2]);
+    assert.deepEqual(await lengths({ sendInitialEvents: true }), [1, 2, 2]);
+    assert.deepEqual(await lengths({ resourceVersion: "2" }), [1, 2, 1, 1]);
   });
 });

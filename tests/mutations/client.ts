@@ -321,4 +321,18 @@ export const CLIENT_FAULTS: readonly SuiteMutation[] = [
     replace: "if (!apiVersion) {",
     test: "tests/client/resource_client_test.ts",
   },
+  {
+    name: "client: initial events of a merged resource lead to no whole steps",
+    file: "src/client/rest_resource.ts",
+    find: 'return sendInitialEvents || layoutOf(resourceVersion) !== ""\n',
+    replace: 'return layoutOf(resourceVersion) !== ""\n',
+    test: "tests/client/whole_steps_test.ts",
+  },
+  {
+    name: "client: a watch from a merged version has no whole steps",
+    file: "src/client/rest_resource.ts",
+    find: 'return sendInitialEvents || layoutOf(resourceVersion) !== ""\n',
+    replace: "return sendInitialEvents\n",
+    test: "tests/client/whole_steps_test.ts",
+  },
 ];

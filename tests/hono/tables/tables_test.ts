@@ -194,6 +194,40 @@ describe("A Table", () => {
     assert.deepEqual(await shown({ started: false }), ["0/3", "Init:0/2", "1 (40m ago)"]);
   });
 
+  it("of pods counts as ready what runs and is ready, and as restarts what was started again", async () => {
+    const completed = { state: { terminated: { exitCode: 0, reason: "Completed" } } };
+    const ended = (finishedAt: string) => ({ terminated: { finishedAt } });
+    const [at, before] = [ended("2026-11-21T11:50:00Z"), ended("2026-11-21T11:40:00Z")];
+    const shown = async (containerStatuses: readonly object[], more: object = {}) => {
+      const spec = { containers: containerStatuses, initContainers: [{ name: "init" }] };
+      const conditions = [{ type: "Ready", status: "True" }];
+      const status = { phase: "Running", conditions, containerStatuses, ...more };
+      return (await cells("v1/pods", { spec, status })).slice(1, 4);
+    };
+    assert.deepEqual(await shown([{ ready: false, state: { running: {} } }]), ["0/1", "Running", "0"]);
+    assert.deepEqual(await shown([{ ready: true, state: {} }]), ["0/1", "Running", "0"]);
+    assert.deepEqual(await shown([completed, completed]), ["0/2", "Completed", "0"]);
+    const restarted = (lastState?: object, restartCount = 2) => ({
+      ready: true,
+      state: { running: {} },
+      restartCount,
+      lastState,
+    });
+    assert.deepEqual(await shown([restarted(before), restarted(at)]), ["2/2", "Running", "4 (10m ago)"]);
+    assert.deepEqual(await shown([restarted(at), restarted(before)]), ["2/2", "Running", "4 (10m ago)"]);
+    assert.deepEqual(await shown([restarted(at), restarted()]), ["2/2", "Running", "4 (10m ago)"]);
+    assert.deepEqual(await shown([restarted(at, 0)]), ["1/1", "Running", "0"]);
+    // An init container that runs again, as after a restart of its node.
+    const again = {
+      initContainerStatuses: [{ name: "init", state: { running: {} } }],
+      conditions: [{ type: "Initialized", status: "True" }],
+    };
+    assert.deepEqual(await shown([restarted(at)], again), ["1/1", "Init:0/1", "2 (10m ago)"]);
+    assert.deepEqual(await shown([restarted(at)], { ...again, conditions: [] }), ["0/1", "Init:0/1", "0"]);
+    const nominated = { status: { phase: "Pending", nominatedNodeName: "node-1" } };
+    assert.equal((await cells("v1/pods", nominated))[7], "node-1");
+  });
+
   it("of pods says in conditions of its rows which of them have completed", async () => {
     const phases = ["Succeeded", "Failed", "Running"];
     const pods = phases.map((phase, i) => object(phase, i + 1, { status: { phase } }));
