@@ -877,4 +877,18 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: "    closes.push(() => waiters.stop());",
     test: "tests/hono/content/content_test.ts",
   },
+  {
+    name: "event log: one that is closed listens to its informer",
+    file: "src/hono/content/event_log.ts",
+    find: "    this.#unlisten?.();\n",
+    replace: "",
+    test: "tests/hono/content/event_log_test.ts",
+  },
+  {
+    name: "merged informer: a version with another number of sources is one of its own",
+    file: "src/hono/content/merged_informer.ts",
+    find: "layout === this.#layout && parts?.length === this.#sources.length ? parts",
+    replace: "layout === this.#layout ? parts",
+    test: "tests/hono/content/merged_sources_test.ts",
+  },
 ];

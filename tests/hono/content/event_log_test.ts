@@ -360,6 +360,20 @@ describe("EventLog, of a server that merges others,", () => {
 });
 
 describe("EventLog.close", () => {
+  it("leaves neither an observer nor a listener on its informer", () => {
+    const listeners = new Set<unknown>();
+    const informer = Object.assign(FakeInformer.with([], 10), {
+      onStatus: (listener: unknown) => {
+        listeners.add(listener);
+        return () => void listeners.delete(listener);
+      },
+    });
+    const log = newLog(informer);
+    assert.deepEqual([informer.observers.size, listeners.size], [1, 1]);
+    log.close();
+    assert.deepEqual([informer.observers.size, listeners.size], [0, 0]);
+  });
+
   it("leaves the informer, ends its follower once, and what waits", async () => {
     const { informer, log } = begun();
     let ends = 0;

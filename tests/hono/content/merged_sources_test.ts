@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { MergedInformer } from "@listwatch/cache/hono";
 import type { StoreEvent } from "@listwatch/cache/informer";
-import { decodeMergedVersion } from "../../../src/meta/merged_version.ts";
+import { decodeMergedVersion, encodeMergedVersion } from "../../../src/meta/merged_version.ts";
 import type { MergedStore } from "../../../src/hono/content/merged_informer.ts";
 import { fieldIndex, fieldPathOf } from "../../../src/store/index_func.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
@@ -134,6 +134,11 @@ describe("MergedInformer, its sources,", () => {
     assert.deepEqual(shards.partsOf(version), ["10", "20"]);
     assert.equal(clusters.partsOf(version), undefined);
     assert.equal(shards.partsOf(clusters.indexer.lastStoreSyncResourceVersion()), undefined);
+    // Made up: it has the layout, and one source more or less.
+    const { layout } = decodeMergedVersion(version)!;
+    for (const parts of [["10"], ["10", "20", "30"]]) {
+      assert.equal(shards.partsOf(encodeMergedVersion({ layout, parts })), undefined);
+    }
     assert.deepEqual(shards.partsOf("15"), ["15", "15"]);
     assert.equal(clusters.partsOf("15"), undefined);
     assert.equal(shards.sourceOf("s1.web"), undefined);
