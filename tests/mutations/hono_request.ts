@@ -357,4 +357,18 @@ export const HONO_REQUEST_FAULTS: readonly SuiteMutation[] = [
     replace: "cut.clear();",
     test: "tests/hono/request/kept_views_test.ts",
   },
+  {
+    name: "read API: a malformed request at an old path of a watch is a list",
+    file: "src/hono/request/requested_read.ts",
+    find: "mustWatch ?? wantsWatch(searchParams);\n  const verb",
+    replace: "wantsWatch(searchParams);\n  const verb",
+    test: "tests/hono/request/access_test.ts",
+  },
+  {
+    name: "read API: a malformed watch is a list",
+    file: "src/hono/request/requested_read.ts",
+    find: "mustWatch ?? wantsWatch(searchParams);\n  const verb",
+    replace: "mustWatch;\n  const verb",
+    test: "tests/hono/request/access_test.ts",
+  },
 ];

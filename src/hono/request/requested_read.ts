@@ -84,7 +84,7 @@ export function requestedRead(
     fields,
     limits,
   });
-  const isWatch = "options" in query ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
+  const isWatch = "options" in query ? query.watch : mustWatch ?? wantsWatch(searchParams);
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const selected = ("options" in query && query.fields?.requiresExactMatch("metadata.name")) || "";
   const isName = selected !== "" && selected.length <= MAX_PATH && nameProblem(selected) === undefined;

@@ -192,6 +192,25 @@ describe("Authorize", () => {
     await get(api, "/api/v1/pods?watch=1", { status: 403 });
   });
 
+  it("asks for the watch, the list or the get that a malformed request wants: who may not do that reads no 400", async () => {
+    for (const may of ["get", "list", "watch"]) {
+      const api = readApi({ resources: [pods()], authorize: ({ verb }) => verb === may });
+      for (
+        const [verb, path] of [
+          ["list", "/api/v1/pods?limit=ten"],
+          ["list", "/api/v1/pods?watch=false&limit=ten"],
+          ["watch", "/api/v1/pods?watch=true&limit=ten"],
+          ["watch", "/api/v1/watch/pods?limit=ten"],
+          ["watch", "/api/v1/watch/pods?watch=false&limit=ten"],
+        ]
+      ) {
+        await get(api, path, { status: verb === may ? 400 : 403 });
+      }
+      const one = "/api/v1/namespaces/shop/pods/absent?watch=true&limit=ten";
+      assert.equal((await api.request(one)).status === 403, may !== "get");
+    }
+  });
+
   it("answers 401 to one whom the authenticate hook does not know, and hands on one it knows", async () => {
     const users: unknown[] = [];
     const api = readApi({
