@@ -1,8 +1,7 @@
-import { type KubernetesObject, SharedIndexInformer } from "@listwatch/cache";
-import { type ReadApi, readApi } from "@listwatch/cache/hono";
 import { seededRandom } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { type Cached, startCached } from "./cached.ts";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
 import { everyResource } from "./hosts/host.ts";
 import { GROUP, populate } from "./population.ts";
@@ -68,35 +67,22 @@ const REPEATS = /metadata\.namespace/;
 
 describe("readApi, random requests", { skip: skipWithoutOwnServer }, () => {
   let connection: OwnConnection;
-  let api: ReadApi;
-  const stopping = new AbortController();
-  let stopped: Promise<unknown> = Promise.resolve();
+  let cached: Cached;
 
   before(async () => {
     connection = await startOwn();
     await populate(connection.cluster);
     const { resources } = await everyResource(connection.cluster);
-    const served = resources
-      .filter(({ group, version, resource }) =>
-        KINDS.some(([path, kind]) =>
-          kind === resource && path === (group === "" ? `/api/${version}` : `/apis/${group}/${version}`)
-        )
+    const served = resources.filter(({ group, version, resource }) =>
+      KINDS.some(([path, kind]) =>
+        kind === resource && path === (group === "" ? `/api/${version}` : `/apis/${group}/${version}`)
       )
-      .map((resource) => ({
-        resource,
-        informer: new SharedIndexInformer(
-          connection.cluster.resource<KubernetesObject>(resource, { keep: "everything" }),
-        ),
-      }));
+    );
     assert.equal(served.length, KINDS.length);
-    const { signal } = stopping;
-    api = readApi({ resources: served, allowAnonymous: true, allowSecrets: true, signal });
-    stopped = Promise.all(served.map(({ informer }) => informer.run(signal)));
-    await Promise.all(served.map(({ informer }) => informer.synced(AbortSignal.timeout(30_000))));
+    cached = await startCached(connection.cluster, served);
   });
   after(async () => {
-    stopping.abort();
-    await stopped;
+    await cached?.[Symbol.asyncDispose]();
     await connection?.[Symbol.asyncDispose]();
   });
 
@@ -131,7 +117,7 @@ describe("readApi, random requests", { skip: skipWithoutOwnServer }, () => {
   }
 
   async function fromCache({ path, accept }: Asked, next?: string): Promise<Read> {
-    return await answered(await api.request(pageOf(path, next), { headers: { Accept: accept } }));
+    return await answered(await cached.api.request(pageOf(path, next), { headers: { Accept: accept } }));
   }
 });
 

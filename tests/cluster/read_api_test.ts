@@ -1,9 +1,9 @@
-import { type KubernetesObject, newCluster, parseResource, SharedIndexInformer } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
+import { type KubernetesObject, newCluster, parseResource } from "@listwatch/cache";
 import { serveFetch } from "@listwatch/cache/node";
 import { seededRandom } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { type Cached, startCached } from "./cached.ts";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 import { assertAllReceived, Reflected } from "./reflected.ts";
@@ -18,6 +18,7 @@ describe("readApi in front of a real API server", () => {
   const log = new WriteLog();
   const random = seededRandom(newSeed());
   const stopping = new AbortController();
+  let cached: Cached;
   let stopped: Promise<unknown>;
 
   before(async () => {
@@ -26,22 +27,15 @@ describe("readApi in front of a real API server", () => {
     namespaces = await connection.createNamespaces("north", "south");
     await createObjects();
     await write(20);
-    const resources = RESOURCES.map((resource) => ({
-      resource,
-      informer: new SharedIndexInformer(
-        cluster.resource(parseResource(resource), { labelSelector, keep: "everything" }),
-      ),
-    }));
-    const { signal } = stopping;
-    const app = readApi({ resources, allowAnonymous: true, signal });
-    const server = await serveFetch(app.fetch, { signal });
+    cached = await startCached(cluster, RESOURCES, { labelSelector });
+    const server = await serveFetch(cached.api.fetch, { signal: stopping.signal });
     url = server.url;
-    stopped = Promise.all([server.finished, ...resources.map(({ informer }) => informer.run(signal))]);
-    await Promise.all(resources.map(({ informer }) => informer.synced(AbortSignal.timeout(30_000))));
+    stopped = server.finished;
   });
   after(async () => {
     stopping.abort();
     await stopped;
+    await cached?.[Symbol.asyncDispose]();
     await connection?.[Symbol.asyncDispose]();
   });
 

@@ -1,5 +1,4 @@
-import { type KubernetesObject, parseResource, SharedIndexInformer } from "@listwatch/cache";
-import { type ReadApi, readApi } from "@listwatch/cache/hono";
+import { type KubernetesObject, parseResource } from "@listwatch/cache";
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import process from "node:process";
@@ -8,6 +7,7 @@ import { discover, type DiscoveredResource } from "../../src/client/discovery.ts
 import { servedResource } from "../../src/cli/cluster/select_resources.ts";
 import { groupVersion } from "../../src/meta/resource.ts";
 import { fieldRules, selectableFields } from "../../src/protocol/selectable_fields.ts";
+import { type Cached, startCached } from "./cached.ts";
 import { connect, TEST_LABEL, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 import { type RichObject, richObjects } from "./rich_objects.ts";
@@ -60,11 +60,9 @@ interface Row {
 
 describe("readApi, every kind of a real API server", () => {
   let connection: TestConnection;
-  let api: ReadApi;
+  let cached: Cached;
   let resources: DiscoveredResource[];
   let namespace: string;
-  const stopping = new AbortController();
-  let stopped: Promise<unknown> = Promise.resolve();
 
   before(async () => {
     connection = await connect();
@@ -80,20 +78,10 @@ describe("readApi, every kind of a real API server", () => {
       verbs.includes("list") && verbs.includes("watch") &&
       (groups.has(group) || !group.includes("example.com"))
     );
-    const { signal } = stopping;
-    const served = resources.map((resource) => ({
-      resource: servedResource(resource),
-      informer: new SharedIndexInformer(
-        connection.cluster.resource<KubernetesObject>(resource, { keep: "everything" }),
-      ),
-    }));
-    api = readApi({ resources: served, allowAnonymous: true, allowSecrets: true, signal });
-    stopped = Promise.all(served.map(({ informer }) => informer.run(signal)));
-    await Promise.all(served.map(({ informer }) => informer.synced(AbortSignal.timeout(30_000))));
+    cached = await startCached(connection.cluster, resources.map(servedResource));
   });
   after(async () => {
-    stopping.abort();
-    await stopped;
+    await cached?.[Symbol.asyncDispose]();
     await connection?.[Symbol.asyncDispose]();
   });
 
@@ -248,7 +236,7 @@ describe("readApi, every kind of a real API server", () => {
   }
 
   async function fromCache(path: string): Promise<Response> {
-    return await api.request(path, { headers: { Accept: TABLE } });
+    return await cached.api.request(path, { headers: { Accept: TABLE } });
   }
 
   async function both(
