@@ -128,6 +128,22 @@ describe("serve() has a page in Chromium that", {
     await until(`${SEEN}.map((row) => row.querySelector("a").textContent)`, ["web-7", "web-8"]);
   });
 
+  it("shows all columns of the resources at any width, also beside a long name", async () => {
+    await open("");
+    await until(text("badge-text"), "Live");
+    for (const width of [1600, 1440, 1366, 1280, 1201, 1200, 1024, 768, 390]) {
+      await page.resize(width, 860);
+      const hiddenPixels = `(() => {
+        document.querySelector("#resources a").textContent = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+        for (const cell of document.querySelectorAll("#resources td:nth-child(6)")) cell.textContent = "1234567890";
+        const { scrollWidth, clientWidth } = document.querySelector(".resources .wide");
+        return scrollWidth - clientWidth;
+      })()`;
+      assert.equal(await page.evaluate(hiddenPixels), 0, `${width} pixels`);
+    }
+    await page.resize(1280, 860);
+  });
+
   it("sorts by a column, scrolls to any row, and follows changes", async () => {
     await open("#/api/v1/pods");
     await until(firstName, "web-0");
