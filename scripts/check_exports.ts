@@ -7,7 +7,8 @@
  *   public class unless it inherits or implements something (editors then show the doc of what it
  *   implements);
  * - `example`: every public function and class is in an `@example` of its entry (its own, the module's, or
- *   that of a name that is used with it), but errors, which are caught only;
+ *   that of a name that is used with it), but errors, which are caught only; and no example imports a path,
+ *   which its reader does not have;
  * - `category`: every name in `.` has one `@category` of {@linkcode CATEGORIES}, and none in another entry,
  *   which is on one topic;
  * - `twice`: no name is exported by two entries;
@@ -120,6 +121,9 @@ export async function checkDocs(
       ) {
         refuse(first.location, "example", `${symbol.name} is in no @example`);
       }
+      if (declarations.some(({ jsDoc }) => examplesOf(jsDoc).some((text) => IMPORTED_PATH.test(text)))) {
+        refuse(first.location, "example", `the @example of ${symbol.name} imports a path`);
+      }
       const problem = categoryProblem(declarations, file);
       if (problem !== undefined && declarations.some(({ jsDoc }) => hasText(jsDoc))) {
         refuse(first.location, "category", `${symbol.name} ${problem}`);
@@ -133,6 +137,8 @@ export async function checkDocs(
   }
   return { violations, names };
 }
+
+const IMPORTED_PATH = /\bfrom\s+["']\.{1,2}\//;
 
 function examplesOf(jsDoc: JsDoc | undefined): string[] {
   return jsDoc?.tags?.filter(({ kind }) => kind === "example").map(({ doc }) => doc ?? "") ?? [];

@@ -67,6 +67,11 @@ describe("checkExports", () => {
       /^mod\.ts:10 example two is in no @example$/,
     ],
     [
+      "an example that imports a path",
+      `${DOC}${NAME.replace("```ts\n", '```ts\n * import { a } from "../a.ts";\n')}`,
+      /^mod\.ts:18 example the @example of addOne imports a path$/,
+    ],
+    [
       "an interface method without a doc",
       `${DOC}/**\n * A shape.\n * @category Tools\n */\nexport interface Shape {\n  area(): number;\n}\n`,
       /^mod\.ts:11 doc Shape\.area has no doc comment$/,
