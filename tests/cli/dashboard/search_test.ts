@@ -69,6 +69,7 @@ describe("wantedOf", () => {
     assert.equal(wanted("namespace=shop")?.namespace, "shop");
     assert.equal(wanted("ns:shop", { name: "nodes", namespaced: false }), undefined);
     assert.equal(wanted("ns:shop ns:blog"), undefined);
+    for (const path of ["ns:.", "ns:.."]) assert.equal(wanted(path), undefined);
   });
 
   it("quotes what is typed, so that it stays one value", () => {

@@ -66,7 +66,9 @@ export function wantedOf(
   for (const term of terms) {
     if (term.type === "label") labels.push(term.requirement);
     else if (term.type === "ns") {
-      if (!namespaced || namespace !== undefined && namespace !== term.value) return undefined;
+      // No namespace is called `.` or `..`, which mean another path.
+      if (!namespaced || /^\.\.?$/.test(term.value)) return undefined;
+      if (namespace !== undefined && namespace !== term.value) return undefined;
       namespace = term.value;
     } else {
       const filter = filterOf(term, name);
