@@ -9,6 +9,7 @@ import { type KubernetesObject, silentLogger } from "@listwatch/cache";
 import { makeInformer as makeOurs } from "@listwatch/cache/compat/client-node";
 import { pod } from "@listwatch/cache/testing";
 import { RealCluster } from "../cli/real_cluster.ts";
+import { until } from "../until.ts";
 
 type MakeInformer = typeof makeOurs<KubernetesObject>;
 type OnEvent = (phase: string, object: KubernetesObject) => Promise<void>;
@@ -33,14 +34,6 @@ interface ClientNode {
 
 const load = (name: string): Promise<ClientNode> => import(name);
 const { CoreV1Api, KubeConfig, ListWatch, makeInformer: makeTheirs } = await load("@kubernetes/client-node");
-
-/** Looks again and again; client-node does not say when it has done its work. */
-async function until(isSo: () => boolean): Promise<void> {
-  for (let tries = 0; !isSo() && tries < 500; tries++) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  assert.ok(isSo());
-}
 
 async function withInformers(
   test: (

@@ -7,6 +7,16 @@ import { answerStatus, pod } from "@listwatch/cache/testing";
 import { Disk, Machine } from "./snapshot_rig.ts";
 import { describe, it } from "./storages.ts";
 
+/** The identity of a cluster, of which the first two reads fail. */
+function lateUid(uid: string) {
+  const late = {
+    tries: 0,
+    clusterUid: () =>
+      ++late.tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve(uid),
+  };
+  return late;
+}
+
 describe("SharedIndexInformer with a snapshot", () => {
   it("lists first, and saves everything as one step", async () => {
     await using machine = new Machine();
@@ -584,10 +594,8 @@ describe("SharedIndexInformer with a snapshot", () => {
     await first.stop();
     machine.create("b");
     machine.requests();
-    let tries = 0;
-    const clusterUid = () =>
-      ++tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve("another");
-    const { informer, firstSynced } = await machine.start({ clusterUid });
+    const late = lateUid("another");
+    const { informer, firstSynced } = await machine.start({ clusterUid: late.clusterUid });
     await machine.clock.advance(10_000);
     assert.deepEqual(machine.requests(), ["watch 2", "list 3", "watch 3"]);
     assert.equal(firstSynced(), "replaced at 3: ");
@@ -604,15 +612,13 @@ describe("SharedIndexInformer with a snapshot", () => {
     await first.stop();
     machine.create("b");
     machine.requests();
-    let tries = 0;
-    const clusterUid = () =>
-      ++tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve("one");
-    const { informer, observed } = await machine.start({ clusterUid });
+    const late = lateUid("one");
+    const { informer, observed } = await machine.start({ clusterUid: late.clusterUid });
     await machine.clock.advance(500);
     assert.deepEqual([observed.at(-1), informer.hasSynced()], ["added b@3", false]);
     await machine.clock.advance(10_000);
     assert.deepEqual(machine.requests(), ["watch 2", "version"]);
-    assert.deepEqual([tries, informer.hasSynced()], [3, true]);
+    assert.deepEqual([late.tries, informer.hasSynced()], [3, true]);
   });
 
   it("is confirmed by a bookmark that came before its cluster was known, once that is its own", async () => {
@@ -621,14 +627,12 @@ describe("SharedIndexInformer with a snapshot", () => {
     const first = await machine.start({ clusterUid: () => Promise.resolve("one"), isBareSource: true });
     await machine.clock.advance(2_000);
     await first.stop();
-    let tries = 0;
-    const clusterUid = () =>
-      ++tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve("one");
-    const { informer } = await machine.start({ clusterUid, isBareSource: true });
+    const late = lateUid("one");
+    const { informer } = await machine.start({ clusterUid: late.clusterUid, isBareSource: true });
     await machine.clock.advance(950);
-    assert.deepEqual([tries, informer.hasSynced()], [2, false]);
+    assert.deepEqual([late.tries, informer.hasSynced()], [2, false]);
     await machine.clock.advance(100);
-    assert.deepEqual([tries, informer.hasSynced()], [3, true]);
+    assert.deepEqual([late.tries, informer.hasSynced()], [3, true]);
   });
 
   it("is confirmed by no event that came before its cluster was known, and by a bookmark also with one after it", async () => {
@@ -638,16 +642,14 @@ describe("SharedIndexInformer with a snapshot", () => {
       const first = await machine.start({ clusterUid: () => Promise.resolve("one"), isBareSource: true });
       await machine.clock.advance(2_000);
       await first.stop();
-      let tries = 0;
-      const clusterUid = () =>
-        ++tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve("one");
-      const { informer } = await machine.start({ clusterUid, isBareSource: true });
+      const late = lateUid("one");
+      const { informer } = await machine.start({ clusterUid: late.clusterUid, isBareSource: true });
       await machine.clock.advance(950);
       machine.create("b");
       await machine.settle();
-      assert.deepEqual([tries, informer.hasSynced()], [2, false]);
+      assert.deepEqual([late.tries, informer.hasSynced()], [2, false]);
       await machine.clock.advance(100);
-      assert.deepEqual([tries, informer.hasSynced()], [3, bookmarkIntervalMs === 300]);
+      assert.deepEqual([late.tries, informer.hasSynced()], [3, bookmarkIntervalMs === 300]);
       await machine.clock.advance(1_000);
       assert.equal(informer.hasSynced(), true);
     }
@@ -676,11 +678,9 @@ describe("SharedIndexInformer with a snapshot", () => {
     await machine.clock.advance(2_000);
     await first.stop();
     machine.disk.meta = { ...machine.disk.meta!, resourceVersion: "9" };
-    let tries = 0;
-    const clusterUid = () =>
-      ++tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve("one");
+    const late = lateUid("one");
     machine.requests();
-    const { informer, firstSynced } = await machine.start({ clusterUid });
+    const { informer, firstSynced } = await machine.start({ clusterUid: late.clusterUid });
     await machine.clock.advance(10_000);
     assert.deepEqual(machine.requests().slice(0, 3), ["watch 9", "version", "list 9"]);
     assert.deepEqual([informer.hasSynced(), firstSynced()], [true, "replaced at 2: "]);

@@ -6,11 +6,7 @@ import { ListenError, serveFetch } from "@listwatch/cache/node";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { newListenError } from "../../src/node/serving/serve_fetch.ts";
 import { LogRecorder } from "../log_recorder.ts";
-
-async function until(isSo: () => boolean): Promise<void> {
-  for (let i = 0; i < 2_000 && !isSo(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.ok(isSo(), `${isSo}`);
-}
+import { until } from "../until.ts";
 
 describe("serveFetch", () => {
   it("answers at its url, and stops with its signal", async () => {

@@ -102,15 +102,12 @@ export class Windows<T extends KubernetesObject> {
   join(options: WindowOptions): Window {
     const { source, place, limit } = options;
     const name = JSON.stringify([source.name, limit, place]);
-    return getOrMake(
-      this.#byName,
-      name,
-      () =>
-        new Window(this.#content.log, { ...options, clock: this.#clock }, () => {
-          this.#byName.delete(name);
-          if (this.#byName.size === 0) this.#stop();
-        }),
-    );
+    const end = () => {
+      this.#byName.delete(name);
+      if (this.#byName.size === 0) this.#stop();
+    };
+    const timed = { ...options, clock: this.#clock };
+    return getOrMake(this.#byName, name, () => new Window(this.#content.log, timed, end));
   }
 
   /** The log has new entries: at the end of this turn, or once the windows have rested, they look. */

@@ -6,6 +6,7 @@ import { propertyOptions } from "../../property.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names } from "../reading.ts";
 import { readApi } from "../read_api.ts";
+import { changesOf } from "../screen.ts";
 import { describe, it } from "../storages.ts";
 
 const PODS = "/api/v1/pods";
@@ -303,16 +304,11 @@ describe("readApi, lists with sortBy", () => {
           let version = 100;
           const { api, informer } = apiOf([], version);
           const content = new Map<string, TestObject>();
+          const write = changesOf(informer, content);
           const apply = ({ name, restarts, kind }: typeof changes[number]) => {
             const key = `a/p-${name}`;
             version++;
-            const next = pod(key, version, restarts === undefined ? {} : { restarts });
-            if (kind === "put") {
-              content.set(key, next);
-              informer.put(next);
-            } else if (kind === "remove") {
-              if (content.delete(key)) informer.remove(key, version);
-            } else informer.relist([...content.values()], version);
+            write(kind, key, pod(key, version, restarts === undefined ? {} : { restarts }));
           };
           const half = changes.length >> 1;
           changes.slice(0, half).forEach(apply);

@@ -60,9 +60,7 @@ function placeIn(
   const slash = list.lastIndexOf("/") + 1;
   if (!path.startsWith(list.slice(0, slash))) return undefined;
   const segments = path.slice(slash).split("/").map(decoded);
-  if (segments.some((segment) => segment === undefined || ["", ".", ".."].includes(segment))) {
-    return undefined;
-  }
+  if (!segments.every(isSegment)) return undefined;
   const isInNamespace = namespaced && segments.length > 2 && segments[0] === "namespaces";
   const namespace = isInNamespace ? segments[1] : undefined;
   const [resource, name, ...more] = isInNamespace ? segments.slice(2) : segments;
@@ -70,6 +68,11 @@ function placeIn(
   // An object with a namespace has it in its path.
   if (name !== undefined && namespaced !== isInNamespace) return undefined;
   return { namespace, name };
+}
+
+/** Whether a text can be a segment of a path, as names are: `.` and `..` would mean another path. */
+export function isSegment(text: string | undefined): text is string {
+  return text !== undefined && !["", ".", ".."].includes(text);
 }
 
 function decoded(segment: string): string | undefined {

@@ -2,6 +2,7 @@
 
 import type { ResourceState } from "../dashboard_message.ts";
 import { notReadyFilter, stateFilter } from "./kinds.ts";
+import { isSegment } from "./route.ts";
 
 /** A word of a search, or `not ready`. */
 export type Term =
@@ -66,8 +67,7 @@ export function wantedOf(
   for (const term of terms) {
     if (term.type === "label") labels.push(term.requirement);
     else if (term.type === "ns") {
-      // No namespace is called `.` or `..`, which mean another path.
-      if (!namespaced || /^\.\.?$/.test(term.value)) return undefined;
+      if (!namespaced || !isSegment(term.value)) return undefined;
       if (namespace !== undefined && namespace !== term.value) return undefined;
       namespace = term.value;
     } else {
