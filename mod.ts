@@ -33,7 +33,6 @@ export type { RestConfig } from "./src/client/rest_config.ts";
 export { NamespaceSet } from "./src/informer/namespaces/namespace_set.ts";
 export { parseResource, resourceOf } from "./src/meta/resource.ts";
 
-export type { SharedIndexInformerOptions } from "./src/informer/shared_informer_options.ts";
 export {
   type FactoryInformerOptions,
   type ResourceInformer,
@@ -42,7 +41,11 @@ export {
   type UsedInformer,
 } from "./src/informer/shared_informer_factory.ts";
 export { FilteringResourceEventHandler, type ResourceEventHandler } from "./src/informer/events.ts";
-export type { HandlerOptions, HandlerRegistration } from "./src/informer/processor.ts";
+export type {
+  HandlerOptions,
+  HandlerRegistration,
+  SharedIndexInformerOptions,
+} from "./src/informer/shared_informer_options.ts";
 export type { Running } from "./src/informer/queue_drain.ts";
 export { waitForCacheSync } from "./src/informer/waits.ts";
 export type { ReflectorStatus } from "./src/reflector/state.ts";

@@ -6,7 +6,7 @@
  * keeps its key: what hangs holds up nothing else.
  */
 
-import type { HandlerRegistration } from "../informer/processor.ts";
+import type { HandlerRegistration } from "../informer/shared_informer_options.ts";
 import { type KubernetesObject, splitMetaNamespaceKey } from "../meta/object.ts";
 import { isConflict, isNotFound } from "../meta/status.ts";
 import { abortable, onAbort, withTimeLimit } from "../util/abort.ts";

@@ -1,7 +1,7 @@
 /** What makes a controller reconcile: the changes of its objects, and of those that it owns and watches. */
 
 import type { ResourceEventHandler } from "../informer/events.ts";
-import type { HandlerRegistration } from "../informer/processor.ts";
+import type { HandlerRegistration } from "../informer/shared_informer_options.ts";
 import { formatObjectName, type KubernetesObject, metaNamespaceKey } from "../meta/object.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";

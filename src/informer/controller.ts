@@ -24,7 +24,7 @@ import { DeltaApplier, quarantiner } from "./delta_applier.ts";
 import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./events.ts";
 import type { ListNotifications, NotificationReceiver } from "./list_application.ts";
-import { newCaller } from "./processor_listener.ts";
+import { newCaller } from "./processor.ts";
 import { type ListDelta, paceOf, QueueDrain } from "./queue_drain.ts";
 import type { QueueContext, SharedIndexInformerOptions } from "./shared_informer_options.ts";
 

@@ -1,60 +1,45 @@
 /** The handlers of an informer. */
 
+import {
+  DeletedFinalStateUnknown,
+  type DeletedObject,
+  deletionHandlingMetaNamespaceKey,
+  type KeyFunc,
+} from "../meta/object.ts";
 import type { FailedTry } from "../reflector/failures.ts";
-import type { Held } from "../store/holding.ts";
-import { monotonicNow } from "../util/clock.ts";
-import type { SyncedMethod } from "../util/deferred.ts";
-import { type Steps, TurnQueue } from "../util/turns.ts";
+import type { Held, Holding } from "../store/holding.ts";
+import { abortable, sleepUnlessAborted, withTimeLimit } from "../util/abort.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
+import { Latch } from "../util/deferred.ts";
+import { errorMessage, isThenable } from "../util/errors.ts";
+import type { Logger } from "../util/logger.ts";
+import type { MetricLabels, Metrics } from "../util/metrics.ts";
+import { SingleFileTracker } from "../util/sync_tracking.ts";
+import { Pacer, type Steps, TurnQueue, type Turns } from "../util/turns.ts";
+import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./events.ts";
-import { ProcessorListener, type ProcessorOptions } from "./processor_listener.ts";
-import { ListNotifications, type NotificationReceiver } from "./list_application.ts";
-import type { MailboxOptions } from "./mailbox.ts";
+import { type ListCursor, ListNotifications, type NotificationReceiver } from "./list_application.ts";
+import { isInitial, Mailbox, type MailboxOptions } from "./mailbox.ts";
+import type { HandlerOptions, HandlerRegistration } from "./shared_informer_options.ts";
 
-/**
- * Options of `addEventHandler`.
- *
- * @category Informers
- */
-export interface HandlerOptions {
-  /** The handler's name in log lines; by default `handler 1` for the first of an informer, and so on. */
-  readonly name?: string;
-  /** This handler's own resync period, in milliseconds; 0 for none. The informer's by default. */
-  readonly resyncPeriodMs?: number;
-  /**
-   * How many notifications may wait for this handler, and what happens when more do; merged by object by
-   * default.
-   */
-  readonly mailbox?: MailboxOptions;
-}
-
-/** A handler's options, and its resync period. */
-type ListenerOptions = HandlerOptions & { readonly resyncPeriodMs: number };
-
-/**
- * A handler that was added; pass it to `removeEventHandler`.
- * Mirrors client-go's `ResourceEventHandlerRegistration`.
- *
- * @category Informers
- */
-export interface HandlerRegistration {
-  /** The handler's name, after that of its informer. */
+export interface ProcessorOptions<T> {
+  /** Opens the objects of notifications. */
+  readonly holding: Pick<Holding<T>, "open">;
+  /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
+  readonly resyncCheckPeriodMs: number;
+  /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
+  readonly keyFunc?: KeyFunc;
+  /** Receives measurements; there are none by default. */
+  readonly metrics?: Metrics | undefined;
+  /** The error of the informer's last request, while the server cannot be read. */
+  readonly failure?: () => FailedTry | undefined;
+  /** How long a stop waits for a call of a handler, in milliseconds; 10,000 by default. */
+  readonly stopTimeoutMs?: number | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The name in log lines. */
   readonly name: string;
-  /** Whether the informer has synced and this handler has handled every object of its initial list. */
-  hasSynced(): boolean;
-  /**
-   * Resolves when that becomes true; rejects with the signal's reason, or with an `InformerStateError` when
-   * the handler is removed or the informer stops before.
-   */
-  readonly synced: SyncedMethod;
-  /** The error of the informer's last request, while the server cannot be read: why it has not synced. */
-  failure(): FailedTry | undefined;
-  /** How many notifications wait for this handler. */
-  readonly backlog: number;
-  /** Whether the handler was removed: on request, or because its mailbox overflowed. */
-  readonly isRemoved: boolean;
 }
-
-const MINIMUM_RESYNC_PERIOD_MS = 1_000;
 
 /** Hands each notification to all listeners, or to those whose resync is due. */
 export class Processor<T> implements NotificationReceiver<Held<T>> {
@@ -83,7 +68,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
 
   add(
     handler: ResourceEventHandler<T>,
-    options: ListenerOptions,
+    options: HandlerOptions & { readonly resyncPeriodMs: number },
     present?: Held<T>[],
   ): HandlerRegistration {
     const listener = this.#newListener(handler, options, { started: present !== undefined });
@@ -120,7 +105,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
 
   #newListener(
     handler: ResourceEventHandler<T>,
-    { resyncPeriodMs, name: own, mailbox = {} }: ListenerOptions,
+    { resyncPeriodMs, name: own, mailbox = {} }: HandlerOptions & { readonly resyncPeriodMs: number },
     { started }: { readonly started: boolean },
   ): ProcessorListener<T> {
     const { logger, name } = this.#options;
@@ -229,4 +214,257 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     for (const listener of this.#listeners) due = listener.beginsResync(nowMs) || due;
     return due;
   }
+}
+
+interface ListenerOptions<T> {
+  readonly handler: ResourceEventHandler<T>;
+  /** The handler's name in log lines. */
+  readonly name: string;
+  readonly mailbox: MailboxOptions;
+  /** Called when too many notifications wait, and the handler is to be removed. */
+  readonly onOverflow: () => void;
+  /** The handler's resync period, in milliseconds; 0 for none. */
+  readonly resyncPeriodMs: number;
+  /** The turns for which pumps wait after they have called handlers for a while. */
+  readonly turns: Turns;
+}
+
+const MINIMUM_RESYNC_PERIOD_MS = 1_000;
+const DEFAULT_STOP_TIMEOUT_MS = 10_000;
+// A pause after a handler throws, so that it does not flood the log: `processorListener.run` of
+// https://github.com/kubernetes/client-go/blob/master/tools/cache/shared_informer.go
+const PAUSE_AFTER_ERROR_MS = 1_000;
+// Longer than the queue's, so that handlers keep up with it, and receive objects that are still decoded.
+const TURN_MS = 8;
+const TURN_CALLS = 1_000;
+
+const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as const;
+
+/**
+ * One handler, the notifications that wait for it, and the one pump that delivers them: strictly in order,
+ * one at a time, awaiting the handler's promises. Handlers do not wait for each other.
+ */
+class ProcessorListener<T> {
+  readonly #informer: ProcessorOptions<T>;
+  readonly #turns: Turns;
+  readonly #callHandler: (notification: Notification<Held<T>>) => unknown;
+  readonly #pending: Mailbox<Held<T>>;
+  readonly #stop = new AbortController();
+  readonly #stopped = new Latch();
+  readonly #tracker = new SingleFileTracker();
+  readonly #labels: MetricLabels;
+  /** The handler's name in log lines. */
+  readonly name: string;
+  readonly #resyncPeriodMs: number;
+  /** Whether the next resync's updates are for this listener. */
+  isSyncing = true;
+  #nextResyncMs: number;
+  #pump: Promise<void> | undefined;
+  /** Whether the handler's own code is on the stack: up to its first `await`. */
+  #isInHandler = false;
+  /** The running call has requested the stop itself: it may be the one that waits for its end. */
+  #stopsItself = false;
+  /** The list that was prepared last. */
+  #prepared: { readonly list: ListNotifications<Held<T>>; readonly cursor: ListCursor<Held<T>> } | undefined;
+
+  constructor(informer: ProcessorOptions<T>, own: ListenerOptions<T>) {
+    this.#informer = informer;
+    this.#turns = own.turns;
+    this.#callHandler = newCaller(own.handler, informer.holding);
+    const keyFunc = informer.keyFunc ?? deletionHandlingMetaNamespaceKey;
+    this.#pending = new Mailbox<Held<T>>(own.mailbox, keyFunc, {
+      onInitialMerged: () => this.#tracker.finished(),
+      onRemove: own.onOverflow,
+    });
+    this.name = own.name;
+    this.#labels = { name: informer.name, handler: own.name };
+    this.#resyncPeriodMs = own.resyncPeriodMs;
+    this.#nextResyncMs = monotonicNow(informer.clock) + own.resyncPeriodMs;
+  }
+
+  get backlog(): number {
+    return this.#pending.length;
+  }
+
+  /** Whether the informer has synced, and the handler has handled every object of the initial list. */
+  hasSynced(): boolean {
+    return this.#tracker.hasSynced();
+  }
+
+  /** Resolves when {@linkcode ProcessorListener.hasSynced} becomes true. */
+  async synced(signal?: AbortSignal): Promise<void> {
+    if (this.hasSynced()) return;
+    await abortable(Promise.race([this.#tracker.synced(), this.#stopped.opened]), signal);
+    if (this.hasSynced()) return;
+    throw new InformerStateError(`Cannot wait for ${this.name}: it was stopped before it had synced`);
+  }
+
+  /** Queues a notification; it is delivered in a later microtask, never in this turn of the caller. */
+  add(notification: Notification<Held<T>>): void {
+    if (this.#stop.signal.aborted) return;
+    if (isInitial(notification)) this.#tracker.start();
+    this.#pending.push(notification);
+    this.#queued();
+  }
+
+  /**
+   * Whether a list is to be merged with the waiting notifications, in steps: see {@linkcode
+   * ProcessorListener.prepareList}.
+   */
+  needsPreparation(list: ListNotifications<Held<T>>): boolean {
+    if (this.#stop.signal.aborted || this.#prepared?.list === list) return false;
+    return this.#pending.mergesWith(list.cursor(this.isSyncing));
+  }
+
+  /** Does most of the work of {@linkcode ProcessorListener.addList} before, in steps of one object. */
+  *prepareList(list: ListNotifications<Held<T>>): Steps {
+    const cursor = list.cursor(this.isSyncing);
+    yield* this.#pending.prepareList(cursor);
+    this.#prepared = { list, cursor };
+  }
+
+  /** Drops the prepared list: waiting notifications are delivered as they are. */
+  dropPrepared(): void {
+    this.#prepared = undefined;
+    this.#pending.resume();
+    this.#queued();
+  }
+
+  /** Queues what a list says; updates of unchanged objects only if it is syncing. */
+  addList(list: ListNotifications<Held<T>>): void {
+    if (this.#stop.signal.aborted) return;
+    const cursor = this.#prepared?.list === list ? this.#prepared.cursor : list.cursor(this.isSyncing);
+    this.#prepared = undefined;
+    this.#tracker.start(list.initialAdds);
+    this.#pending.pushList(cursor);
+    this.#queued();
+  }
+
+  /** The informer has synced: all of the initial list has been queued here. */
+  upstreamHasSynced(): void {
+    this.#tracker.upstreamHasSynced();
+  }
+
+  /** The listener or its informer is being stopped: records whether the handler's running call does it. */
+  stopping(): void {
+    this.#stopsItself ||= this.#isInHandler;
+  }
+
+  /**
+   * Drops what waits, and resolves when a running call has ended. Not if that call itself requested the stop:
+   * it would wait for its own end. A request after the call's first `await` cannot be distinguished from any
+   * other; so no call is awaited longer than `stopTimeoutMs`, and the log names one that was not.
+   */
+  stop(): Promise<void> {
+    this.stopping();
+    this.#stop.abort();
+    this.#stopped.open();
+    this.#pending.clear();
+    return this.#pump === undefined || this.#stopsItself ? Promise.resolve() : this.#ended(this.#pump);
+  }
+
+  /** Whether its resync is due; if so, the period counts from now. */
+  beginsResync(nowMs: number): boolean {
+    this.isSyncing = this.#resyncPeriodMs > 0 && nowMs >= this.#nextResyncMs;
+    if (this.isSyncing) this.#nextResyncMs = nowMs + this.#resyncPeriodMs;
+    return this.isSyncing;
+  }
+
+  #queued(): void {
+    this.#measureBacklog();
+    this.#pump ??= this.#run();
+  }
+
+  #measureBacklog(): void {
+    this.#informer.metrics?.gauge("informer_handler_backlog", this.#pending.length, this.#labels);
+  }
+
+  async #ended(pump: Promise<void>): Promise<void> {
+    const { clock, logger, stopTimeoutMs = DEFAULT_STOP_TIMEOUT_MS } = this.#informer;
+    const newError = () => new Error("it has not ended");
+    await withTimeLimit(() => pump, { ms: stopTimeoutMs, newError, clock }).catch(() =>
+      logger.warn(
+        `${this.name}: a call has not ended ${stopTimeoutMs} ms after the stop, and is no longer awaited ` +
+          "(a call that awaits the stop of what called it waits for itself)",
+      )
+    );
+  }
+
+  async #run(): Promise<void> {
+    await null; // out of the turn that wrote the store
+    const { clock, metrics } = this.#informer;
+    const { signal } = this.#stop;
+    const pacer = new Pacer({ units: TURN_CALLS, ms: TURN_MS, clock, turns: this.#turns });
+    for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
+      this.#measureBacklog();
+      const startMs = metrics === undefined ? 0 : monotonicNow(clock);
+      const result = this.#call(next);
+      const failed = typeof result === "boolean" ? result : await result; // only a promise costs a turn
+      metrics?.observe(
+        "informer_handler_duration_seconds",
+        (monotonicNow(clock) - startMs) / 1_000,
+        this.#labels,
+      );
+      if (isInitial(next)) this.#tracker.finished();
+      if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
+      if (pacer.spend()) await pacer.rest();
+    }
+    this.#pump = undefined;
+  }
+
+  #call(notification: Notification<Held<T>>): boolean | Promise<boolean> {
+    try {
+      this.#isInHandler = true;
+      const result = this.#callHandler(notification);
+      if (!isThenable(result)) return false;
+      return Promise.resolve(result).then(() => false, (error) => this.#report(notification, error));
+    } catch (error) {
+      return this.#report(notification, error);
+    } finally {
+      this.#isInHandler = false;
+    }
+  }
+
+  #report({ type }: Notification<Held<T>>, error: unknown): true {
+    this.#informer.logger.error(
+      `${this.name} threw when notified of ${IN_WORDS[type]}: ${errorMessage(error)}`,
+      { error },
+    );
+    return true;
+  }
+}
+
+/** Makes what calls a handler's method for a notification, if it has one, with the objects opened. */
+export function newCaller<T>(
+  handler: ResourceEventHandler<T>,
+  holding: Pick<Holding<T>, "open">,
+): (notification: Notification<Held<T>>) => unknown {
+  const open = (held: Held<T>) => holding.open(held);
+  return (notification) => {
+    switch (notification.type) {
+      case "add":
+        return handler.onAdd?.(open(notification.object), notification.isInInitialList);
+      case "update": {
+        if (handler.onUpdate === undefined) return;
+        const { oldObject, object } = notification;
+        const old = open(oldObject);
+        // A resync has the same state twice: the handler receives one object.
+        return handler.onUpdate(old, object === oldObject ? old : open(object));
+      }
+      case "delete":
+        return handler.onDelete?.(openDeleted(notification.deleted, open));
+    }
+  };
+}
+
+function openDeleted<T>(
+  deleted: DeletedObject<Held<T>>,
+  open: (held: Held<T>) => T,
+): DeletedObject<T> {
+  const { key, object: held } = deleted;
+  const object = held === undefined ? held : open(held);
+  if (object === undefined || object === held) return deleted as DeletedObject<T>;
+  return deleted.finalStateUnknown
+    ? new DeletedFinalStateUnknown(key, object)
+    : { finalStateUnknown: false, key, object };
 }

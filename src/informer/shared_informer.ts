@@ -24,10 +24,12 @@ import { InformerWaits } from "./waits.ts";
 import { freezeObject, newPipeline, type Pipeline } from "./pipeline.ts";
 import { IDLE } from "../reflector/state.ts";
 import type { FollowedNamespaces, NamespacePart } from "./namespaces/namespace_part.ts";
-import { type HandlerOptions, type HandlerRegistration, Processor } from "./processor.ts";
+import { Processor } from "./processor.ts";
 import { paceOf, type Running, startRunning } from "./queue_drain.ts";
 import {
   checkInformerOptions,
+  type HandlerOptions,
+  type HandlerRegistration,
   namespaceSetOf,
   type SharedIndexInformerOptions,
 } from "./shared_informer_options.ts";

@@ -1,8 +1,9 @@
-/** Options of a shared informer. */
+/** Options of a shared informer, and of its handlers. */
 
 import type { KeyFunc } from "../meta/object.ts";
 import type { NamespaceNames } from "../meta/list_watch.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { FailedTry } from "../reflector/failures.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { checkReflectorOptions, type ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { IndexersOption, NoIndexNames } from "../store/index_func.ts";
@@ -10,9 +11,11 @@ import type { StoreOptions } from "../store/cache.ts";
 import type { Indexer } from "../store/store.ts";
 import type { OnTransformFailure, TransformFunc } from "../store/transform.ts";
 import type { Clock } from "../util/clock.ts";
+import type { SyncedMethod } from "../util/deferred.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { requireNumbers } from "../util/require_number.ts";
+import type { MailboxOptions } from "./mailbox.ts";
 import type { NamespaceSet } from "./namespaces/namespace_set.ts";
 import type { InformerSnapshot } from "./snapshot/informer_snapshot.ts";
 
@@ -100,6 +103,47 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
   >;
   readonly clock?: Clock;
   readonly logger?: Logger;
+}
+
+/**
+ * Options of `addEventHandler`.
+ *
+ * @category Informers
+ */
+export interface HandlerOptions {
+  /** The handler's name in log lines; by default `handler 1` for the first of an informer, and so on. */
+  readonly name?: string;
+  /** This handler's own resync period, in milliseconds; 0 for none. The informer's by default. */
+  readonly resyncPeriodMs?: number;
+  /**
+   * How many notifications may wait for this handler, and what happens when more do; merged by object by
+   * default.
+   */
+  readonly mailbox?: MailboxOptions;
+}
+
+/**
+ * A handler that was added; pass it to `removeEventHandler`.
+ * Mirrors client-go's `ResourceEventHandlerRegistration`.
+ *
+ * @category Informers
+ */
+export interface HandlerRegistration {
+  /** The handler's name, after that of its informer. */
+  readonly name: string;
+  /** Whether the informer has synced and this handler has handled every object of its initial list. */
+  hasSynced(): boolean;
+  /**
+   * Resolves when that becomes true; rejects with the signal's reason, or with an `InformerStateError` when
+   * the handler is removed or the informer stops before.
+   */
+  readonly synced: SyncedMethod;
+  /** The error of the informer's last request, while the server cannot be read: why it has not synced. */
+  failure(): FailedTry | undefined;
+  /** How many notifications wait for this handler. */
+  readonly backlog: number;
+  /** Whether the handler was removed: on request, or because its mailbox overflowed. */
+  readonly isRemoved: boolean;
 }
 
 /**

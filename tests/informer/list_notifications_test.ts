@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { DeletedFinalStateUnknown, metaNamespaceKey } from "../../src/meta/object.ts";
 import { ObjectHolding } from "../../src/store/holding.ts";
 import { type ListCursor, ListNotifications } from "../../src/informer/list_application.ts";
-import { newCaller } from "../../src/informer/processor_listener.ts";
+import { newCaller } from "../../src/informer/processor.ts";
 import { named, Recorder } from "./rig.ts";
 
 function versioned(name: string, version: number): KubernetesObject {

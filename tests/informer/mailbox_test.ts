@@ -6,7 +6,7 @@ import { ObjectHolding } from "../../src/store/holding.ts";
 import type { Notification } from "../../src/informer/events.ts";
 import { ListNotifications } from "../../src/informer/list_application.ts";
 import { Mailbox, type MailboxOptions } from "../../src/informer/mailbox.ts";
-import { newCaller } from "../../src/informer/processor_listener.ts";
+import { newCaller } from "../../src/informer/processor.ts";
 import { finish } from "../../src/util/turns.ts";
 import { DeletedFinalStateUnknown, metaNamespaceKey } from "../../src/meta/object.ts";
 import { propertyOptions } from "../property.ts";

@@ -707,7 +707,7 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "informer: an object is opened for a handler that has no method for it",
-    file: "src/informer/processor_listener.ts",
+    file: "src/informer/processor.ts",
     find: "if (handler.onUpdate === undefined) return;\n        const { oldObject, object } = notification;",
     replace:
       "const { oldObject, object } = notification;\n        if (handler.onUpdate === undefined) return void open(oldObject);",

@@ -484,7 +484,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: a synced handler is not notified of it",
-    file: "src/informer/processor_listener.ts",
+    file: "src/informer/processor.ts",
     find: "if (isInitial(next)) this.#tracker.finished();",
     replace: "",
   },
