@@ -88,7 +88,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
   }
 
   #newRegistration(listener: ProcessorListener<T>): HandlerRegistration {
-    const isRemoved = () => !this.#listeners.has(listener);
+    const listeners = this.#listeners;
     return {
       name: listener.name,
       hasSynced: () => listener.hasSynced(),
@@ -98,7 +98,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
         return listener.backlog;
       },
       get isRemoved() {
-        return isRemoved();
+        return !listeners.has(listener);
       },
     };
   }
