@@ -1,6 +1,7 @@
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
 import { Deque, firstIndex, getOrMake, lowerBound } from "../util/collections.ts";
+import { coreEvent, newEvent, newEventChange } from "./event_forms.ts";
 import type { ServedResource } from "./served_resources.ts";
 import type { ServerSettings } from "./server_settings.ts";
 
@@ -21,7 +22,8 @@ export interface StoredObject extends KubernetesObject {
 
 /** A write: the step from the previous revision to `revision`. */
 export interface Change {
-  readonly resource: ServedResource;
+  /** The id of the resource in whose form the object is stored. */
+  readonly storage: string;
   /** `namespace/name`, or `name`. */
   readonly key: string;
   readonly revision: bigint;
@@ -47,7 +49,8 @@ type Listener = (change: Change) => void;
 
 /**
  * All objects, one revision counter for all of them, and the latest changes. Synchronous; listeners are
- * called within the write, in the order of the writes.
+ * called within the write, in the order of the writes. Each method takes and returns objects in the form of
+ * its resource.
  */
 export class ClusterState {
   #revision: bigint;
@@ -75,7 +78,7 @@ export class ClusterState {
   }
 
   get(resource: ServedResource, key: string): StoredObject | undefined {
-    return this.#collections.get(resource.id)?.objects.get(key);
+    return inFormOf(resource, this.#collections.get(resource.storage)?.objects.get(key));
   }
 
   /** Creates or replaces an object; `build` makes it for the resourceVersion of this write. */
@@ -85,22 +88,24 @@ export class ClusterState {
     build: (resourceVersion: string) => StoredObject,
   ): StoredObject {
     const revision = this.#revision + 1n;
-    const object = build(String(revision));
-    const { objects, keys } = this.#collection(resource);
+    const written = build(String(revision));
+    const object = isStoredForm(resource) ? written : coreEvent(written);
+    const { storage } = resource;
+    const { objects, keys } = this.#collection(storage);
     const previous = objects.get(key);
     objects.set(key, object);
     if (previous === undefined) keys.splice(lowerBound(keys, key), 0, key);
-    this.#commit({ resource, key, revision, object, previous });
-    return object;
+    this.#commit({ storage, key, revision, object, previous });
+    return inFormOf(resource, object);
   }
 
-  remove(resource: ServedResource, key: string): Change | undefined {
-    const { objects, keys } = this.#collection(resource);
+  remove({ storage }: ServedResource, key: string): Change | undefined {
+    const { objects, keys } = this.#collection(storage);
     const previous = objects.get(key);
     if (previous === undefined) return undefined;
     objects.delete(key);
     keys.splice(lowerBound(keys, key), 1);
-    const change = { resource, key, revision: this.#revision + 1n, object: undefined, previous };
+    const change = { storage, key, revision: this.#revision + 1n, object: undefined, previous };
     this.#commit(change);
     return change;
   }
@@ -108,16 +113,17 @@ export class ClusterState {
   /** The state of a resource, now or at an older revision; `undefined` if that is compacted. */
   snapshot(resource: ServedResource, revision: bigint = this.#revision): Snapshot | undefined {
     if (revision < this.#compactedRevision) return undefined;
-    const { objects, keys } = this.#collection(resource);
+    const { objects, keys } = this.#collection(resource.storage);
+    const present = (key: string) => inFormOf(resource, objects.get(key));
     const changes = this.changesAfter(resource, revision) ?? [];
-    if (changes.length === 0) return { revision, keys, get: (key) => objects.get(key) };
+    if (changes.length === 0) return { revision, keys, get: present };
     // The first change of a key after the revision has the object of the revision as `previous`.
     const then = new Map<string, StoredObject | undefined>();
     for (const change of changes) if (!then.has(change.key)) then.set(change.key, change.previous);
     const keysThen = keys.filter((key) => !then.has(key));
     for (const [key, object] of then) if (object !== undefined) keysThen.push(key);
     keysThen.sort();
-    return { revision, keys: keysThen, get: (key) => then.has(key) ? then.get(key) : objects.get(key) };
+    return { revision, keys: keysThen, get: (key) => then.has(key) ? then.get(key) : present(key) };
   }
 
   /** The changes of a resource after a revision, oldest first; `undefined` if some are compacted. */
@@ -128,9 +134,9 @@ export class ClusterState {
     const first = firstIndex(history.length, (i) => history.at(i)!.revision > revision);
     for (let i = first; i < history.length; i++) {
       const change = history.at(i)!;
-      if (change.resource.id === resource.id) changes.push(change);
+      if (change.storage === resource.storage) changes.push(change);
     }
-    return changes;
+    return isStoredForm(resource) ? changes : changes.map(newEventChange);
   }
 
   compact(revision: bigint = this.#revision): void {
@@ -140,15 +146,16 @@ export class ClusterState {
   }
 
   subscribe(resource: ServedResource, listener: Listener): () => void {
-    const listeners = getOrMake(this.#listeners, resource.id, () => new Set());
-    listeners.add(listener);
+    const listeners = getOrMake(this.#listeners, resource.storage, () => new Set());
+    const added: Listener = isStoredForm(resource) ? listener : (change) => listener(newEventChange(change));
+    listeners.add(added);
     return () => {
-      listeners.delete(listener);
+      listeners.delete(added);
     };
   }
 
-  #collection(resource: ServedResource): Collection {
-    return getOrMake(this.#collections, resource.id, () => ({ objects: new Map(), keys: [] }));
+  #collection(storage: string): Collection {
+    return getOrMake(this.#collections, storage, () => ({ objects: new Map(), keys: [] }));
   }
 
   #commit(change: Change): void {
@@ -157,7 +164,15 @@ export class ClusterState {
     while (this.#history.length > this.#historyLimit) {
       this.#compactedRevision = this.#history.shift()!.revision;
     }
-    for (const listener of this.#listeners.get(change.resource.id) ?? []) listener(change);
+    for (const listener of this.#listeners.get(change.storage) ?? []) listener(change);
     this.waiters.moved();
   }
+}
+
+function isStoredForm({ id, storage }: ServedResource): boolean {
+  return id === storage;
+}
+
+function inFormOf<O extends StoredObject | undefined>(resource: ServedResource, object: O): O {
+  return isStoredForm(resource) ? object : newEvent(object);
 }

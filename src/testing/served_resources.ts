@@ -1,4 +1,4 @@
-import { builtinResources } from "../protocol/builtin_resources.ts";
+import { builtinResource, builtinResources } from "../protocol/builtin_resources.ts";
 import { type ApiResource, words } from "../protocol/api_resource.ts";
 import { subresourcesOf } from "../protocol/subresources.ts";
 import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
@@ -11,6 +11,8 @@ export interface CustomResource extends ApiResource {
 
 export interface ServedResource extends ApiResource {
   readonly id: string;
+  /** The id of the resource in whose form its objects are stored: its own, unless they have two forms. */
+  readonly storage: string;
   readonly statusSubresource: boolean;
   readonly hasGeneration: boolean;
   /** Whether the resource is custom: items of lists have their kind, an update needs a resourceVersion. */
@@ -42,6 +44,7 @@ function servedResource(resource: CustomResource, isCustom: boolean): ServedReso
     verbs: VERBS,
     ...resource,
     id: formatResource(resource),
+    storage: formatResource(resource),
     statusSubresource: isCustom ? statusSubresource : subresourcesOf(resource).includes("status"),
     hasGeneration: isCustom || WITH_GENERATION.has(name),
     isCustom,
@@ -52,6 +55,12 @@ function servedResource(resource: CustomResource, isCustom: boolean): ServedReso
 // The built-in resources are the same for every server; a simulation makes thousands.
 let builtins: readonly ServedResource[] | undefined;
 
+function readBuiltins(): ServedResource[] {
+  const read = builtinResources().map((resource) => servedResource(resource, false));
+  const newEvents = builtinResource(parseResource("events.k8s.io/v1/events"))!;
+  return [...read, { ...servedResource(newEvents, false), storage: "v1/events" }];
+}
+
 /** The resources of a server, by name; they can be added and removed. */
 export class ResourceTable {
   readonly #byName = new Map<string, ServedResource>();
@@ -60,7 +69,7 @@ export class ResourceTable {
   onRemoval: (resource: ServedResource) => void = () => {};
 
   constructor(customResources: readonly CustomResource[] = []) {
-    builtins ??= builtinResources().map((resource) => servedResource(resource, false));
+    builtins ??= readBuiltins();
     for (const served of builtins) this.#byName.set(served.id, served);
     for (const resource of customResources) this.addCustom(resource);
   }

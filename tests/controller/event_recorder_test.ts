@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { EventRecorder } from "../../src/controller/event_recorder.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { type Rig, startRig, type Widget, widget } from "./rig.ts";
-import { WIDGETS } from "../widgets.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 
 const EVENTS = "events.k8s.io/v1/events";
 
@@ -15,11 +15,6 @@ interface Event extends KubernetesObject {
   readonly note?: string;
   readonly series?: { readonly count: number; readonly lastObservedTime: string };
 }
-
-const customResources = [
-  { group: "example.com", version: "v1", resource: "widgets", kind: "Widget", namespaced: true },
-  { group: "events.k8s.io", version: "v1", resource: "events", kind: "Event", namespaced: true },
-];
 
 /** Starts a program whose reconciles of `a` hand out their recorder. */
 async function startRecording(): Promise<{
@@ -30,7 +25,7 @@ async function startRecording(): Promise<{
   readonly stored: () => readonly Event[];
 }> {
   const clock = new FakeClock(Date.UTC(2026, 0, 1));
-  const server = new InMemoryApiServer({ clock, customResources });
+  const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
   let events: ObjectEvents | undefined;
   const rig = startRig(
     (cluster) =>
@@ -341,7 +336,7 @@ describe("ObjectEvents", () => {
 
   it("are given up silently at the stop of a recorder that waits to try again", async () => {
     const clock = new FakeClock(Date.UTC(2026, 0, 1));
-    const server = new InMemoryApiServer({ clock, customResources });
+    const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
     server.intercept(answerStatus(503), { match: ({ method }) => method === "POST" });
     const widgets = newCluster({ server: "http://in-memory", fetch: server.fetch, clock }).resource(WIDGETS);
     const [logger, stop] = [new LogRecorder(), new AbortController()];
@@ -396,7 +391,7 @@ describe("ObjectEvents", () => {
 
   it("say which controller of which process has seen what of which object", async () => {
     const clock = new FakeClock(Date.UTC(2026, 0, 1));
-    const server = new InMemoryApiServer({ clock, customResources });
+    const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
     const bodies: KubernetesObject[] = [];
     server.intercept(async (request, next) => {
       bodies.push(await request.clone().json());
@@ -451,7 +446,7 @@ describe("ObjectEvents", () => {
   it("have a name that the server takes, whatever the object's is", async () => {
     const names: string[] = [];
     const clock = new FakeClock(Date.UTC(2026, 0, 1));
-    const server = new InMemoryApiServer({ clock, customResources });
+    const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
     await using _rig = startRig(
       (cluster) =>
         defineController({

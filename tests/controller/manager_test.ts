@@ -39,17 +39,10 @@ const controllerOf =
       reconcile,
     });
 
-/** A clock and a server that has events. */
-function withEvents(): { readonly clock: FakeClock; readonly server: InMemoryApiServer } {
+/** A clock and a server that has Widgets. */
+function withWidgets(): { readonly clock: FakeClock; readonly server: InMemoryApiServer } {
   const clock = new FakeClock(Date.UTC(2026, 0, 1));
-  const events = {
-    group: "events.k8s.io",
-    version: "v1",
-    resource: "events",
-    kind: "Event",
-    namespaced: true,
-  };
-  return { clock, server: new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE, events] }) };
+  return { clock, server: new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] }) };
 }
 
 const conflict = () => new StatusError(newStatus(409, "Conflict", "it has changed"));
@@ -109,7 +102,7 @@ describe("Manager: its options", () => {
       at = 0;
       const name = leader?.identity ?? `${leader?.lease ?? "widgets"}_0iz0iz0iz0iz`;
       // deno-lint-ignore no-await-in-loop -- one after the other
-      await using rig = startRig(record, { random, ...(leader && { leader }) }, withEvents());
+      await using rig = startRig(record, { random, ...(leader && { leader }) }, withWidgets());
       rig.server.create(WIDGETS, widget("a", "red"));
       // deno-lint-ignore no-await-in-loop -- one after the other
       await rig.until(() => rig.server.list<Recorded>(EVENTS).items.length === 1);
@@ -521,7 +514,7 @@ describe("Manager.run", () => {
 
   it("writes what was recorded before it ends, for a second at most", async () => {
     for (const [delayMs, isWritten] of [[500, true], [5_000, false]] as const) {
-      const rig = startRig(controllerOf((_, { events }) => events.normal("Made", "it")), {}, withEvents());
+      const rig = startRig(controllerOf((_, { events }) => events.normal("Made", "it")), {}, withWidgets());
       rig.server.intercept(delayRequest(delayMs), { match: ({ path }) => path.endsWith("/events") });
       rig.server.create(WIDGETS, widget("a", "red"));
       // deno-lint-ignore no-await-in-loop -- one after the other

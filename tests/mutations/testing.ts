@@ -129,4 +129,19 @@ export const TESTING_FAULTS: readonly SuiteMutation[] = [
     replace: "if (i >= end) return",
     test: "tests/testing/in_memory_lists_test.ts",
   },
+  {
+    name: "testing: a watch of new Events receives their core form",
+    file: "src/testing/cluster_state.ts",
+    within: "subscribe",
+    find: "isStoredForm(resource) ? listener :",
+    replace: "true ? listener :",
+    test: "tests/testing/in_memory_events_test.ts",
+  },
+  {
+    name: "testing: a new Event is stored in its own form",
+    file: "src/testing/cluster_state.ts",
+    find: "isStoredForm(resource) ? written :",
+    replace: "true ? written :",
+    test: "tests/testing/in_memory_events_test.ts",
+  },
 ];

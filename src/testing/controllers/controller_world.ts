@@ -118,7 +118,7 @@ export class ControllerWorld implements AsyncDisposable {
     this.#define = define;
     this.#options = options;
     this.clock = new FakeClock(Date.UTC(2026, 0, 1));
-    this.server = newTestServer(this.clock, options.customResources);
+    this.server = new InMemoryApiServer({ clock: this.clock, customResources: options.customResources });
     this.#process = this.#start();
   }
 
@@ -267,23 +267,6 @@ interface RecordedEvent extends KubernetesObject {
   readonly regarding?: { readonly namespace?: string; readonly name?: string };
   readonly series?: { readonly count?: number };
 }
-
-export function newTestServer(
-  clock: FakeClock,
-  customResources: readonly CustomResource[] = [],
-  options: { readonly initialEvents?: "serve" | "refuse" } = {},
-): InMemoryApiServer {
-  return new InMemoryApiServer({ clock, customResources: [...customResources, EVENT_RESOURCE], ...options });
-}
-
-// The in-memory server has the events of the core group, which a real one serves in both groups.
-const EVENT_RESOURCE: CustomResource = {
-  group: "events.k8s.io",
-  version: "v1",
-  resource: "events",
-  kind: "Event",
-  namespaced: true,
-};
 
 /** The object or collection of a request; `undefined` if it has none. */
 export function targetOf({ pathname }: URL): Omit<TestWrite, "method"> | undefined {

@@ -7,10 +7,10 @@ import { settle } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { FakeClock } from "../fake_clock.ts";
 import { answerStatus, connectionRefused, connectionReset } from "../faults.ts";
-import type { InMemoryApiServer } from "../in_memory_api_server.ts";
+import { InMemoryApiServer } from "../in_memory_api_server.ts";
 import { seededRandom } from "../seeded_random.ts";
 import type { CustomResource } from "../served_resources.ts";
-import { collectGarbage, isOwn, newTestServer, targetOf, untilIdle } from "./controller_world.ts";
+import { collectGarbage, isOwn, targetOf, untilIdle } from "./controller_world.ts";
 import type { Plan, TimedStep, WriteFault } from "./plan.ts";
 import {
   ControllerProcess,
@@ -107,7 +107,9 @@ class SimulatedWorld {
     this.#plan = plan;
     this.#options = options;
     this.#random = seededRandom(plan.seed ^ 0x5bd1e995);
-    this.#server = newTestServer(this.#clock, options.customResources, {
+    this.#server = new InMemoryApiServer({
+      clock: this.#clock,
+      customResources: options.customResources,
       initialEvents: plan.streamsLists ? "serve" : "refuse",
     });
     this.#copies = Array.from({ length: plan.copies }, () => undefined);
