@@ -14,7 +14,7 @@ import { pod } from "@listwatch/cache/testing";
 import { RealCluster } from "../cli/real_cluster.ts";
 import { root, runProgram } from "./programs.ts";
 
-/** A component that shows pods by the recipe, and the user who scrolls it and leaves. `StrictMode` makes it twice. */
+/** A component that shows pods by the recipe, twice in `StrictMode`; a user scrolls it, and leaves. */
 const COMPONENT = `
 import { createElement, StrictMode } from "react";
 import { act, create } from "react-test-renderer";
