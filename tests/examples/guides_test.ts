@@ -160,6 +160,36 @@ describe("docs/browsers.md", () => {
   });
 });
 
+describe("docs/serving.md", () => {
+  it("has a program that serves one namespace", async () => {
+    await using cluster = await RealCluster.start();
+    for (const namespace of ["shop", "kube-system"]) {
+      cluster.server.create("v1/pods", pod("web-1", { namespace }));
+    }
+    const page = await readFile(join(root, "docs/serving.md"), "utf8");
+    const [, program] = /```ts\n([\s\S]*?)```/.exec(page)!;
+    const readIt = `
+      await pods.synced();
+      for (const of of ["shop", "kube-system"]) {
+        const answer = await fetch(\`\${served.url}/api/v1/namespaces/\${of}/pods\`);
+        const { items, reason } = await answer.json();
+        console.log(answer.status, items ? items.length : reason);
+      }
+      Deno.exit();`;
+    const lines: string[] = [];
+    await runProgram(
+      (program + readIt).replace("http://127.0.0.1:8787", cluster.url)
+        .replace(
+          "await serveFetch(api.fetch, { port: 8000 })",
+          "const served = await serveFetch(api.fetch, { port: 0 })",
+        ),
+      {},
+      (line) => !lines.push(line),
+    );
+    assert.deepEqual(lines, ["200 1", "403 Forbidden"]);
+  });
+});
+
 /** What the programs print that read `listwatch serve`, or write to `kubectl proxy`. */
 const BESIDE_A_SERVER:
   readonly (readonly [page: string, title: string, nth: number, lines: readonly (RegExp | string)[]])[] = [
