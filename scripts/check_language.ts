@@ -1,7 +1,8 @@
 /**
  * The gate of the project's language: no text uses a phrase of `lib/plain_words.ts`, the outermost title of
  * each test begins with the symbol, path or command that it is about, so that a search for the name finds its
- * tests, and no line of a comment is longer than {@linkcode COMMENT_WIDTH}, as the formatter leaves them.
+ * tests, no line of a comment is longer than {@linkcode COMMENT_WIDTH}, as the formatter leaves them, and a
+ * comment names its subject.
  *
  * Run with `deno run -A scripts/check_language.ts [FOLDER...]`; `--count` prints the number per folder only.
  *
@@ -69,7 +70,6 @@ async function readAll(): Promise<Map<string, string>> {
   return files;
 }
 
-/** `src/hono` of `src/hono/request/gate.ts`; files at the root by their own name. */
 /** The most characters of a line of a comment. */
 export const COMMENT_WIDTH = 110;
 
@@ -86,6 +86,19 @@ export function longCommentLines(text: string): number[] {
   });
 }
 
+/** The numbers of the lines where a comment begins without its subject, such as "Of its field". */
+export function subjectlessComments(text: string): number[] {
+  const lines = text.split("\n");
+  return lines.flatMap((line, i) => {
+    const [, mark] = /^\s*(\/\*\*|\*|\/\/) (?:Of|That of|Those|Its|Their|They|In whose) /.exec(line) ?? [];
+    if (mark === undefined) return [];
+    const before = lines[i - 1]?.trim() ?? "";
+    const continues = mark === "*" ? before !== "/**" : mark === "//" && before.startsWith("//");
+    return continues ? [] : [i + 1];
+  });
+}
+
+/** `src/hono` of `src/hono/request/gate.ts`; files at the root by their own name. */
 function folderOf(path: string): string {
   return path.split("/").slice(0, /^(?:src|tests)\//.test(path) ? 2 : 1).join("/");
 }
@@ -94,7 +107,8 @@ if (import.meta.main) {
   const text = usage({
     script: "scripts/check_language.ts",
     takes: "[FOLDER...]",
-    does: "Finds phrases to avoid, titles of tests without a name, and comments that are too long.",
+    does:
+      "Finds phrases to avoid, titles of tests without a name, and comments that are too long or lack a subject.",
     options: { "--count": "print their number per folder only" },
   });
   const { values: { count }, positionals: folders } = taskArguments(text, {
@@ -112,6 +126,10 @@ if (import.meta.main) {
       for (const line of longCommentLines(text)) {
         const message = `the comment has more than ${COMMENT_WIDTH} characters: break the line`;
         violations.push({ path, line, rule: "comment-width", message });
+      }
+      for (const line of subjectlessComments(text)) {
+        const message = "the comment begins with no subject: name what it is about";
+        violations.push({ path, line, rule: "comment-subject", message });
       }
     }
     if (!path.endsWith("_test.ts")) continue;

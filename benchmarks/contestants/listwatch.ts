@@ -51,7 +51,7 @@ function newContestant(task: Task): Contestant {
   if (task.indices >= 2) {
     indexers.namespace = (pod) => [pod.metadata?.namespace ?? ""];
   }
-  // Of the kind that a program with many indices has: a label or two each.
+  // A program with many indices has such ones: a label or two each.
   for (let i = 2; i < task.indices; i++) {
     indexers[`more-${i}`] = (pod) => [`${pod.metadata?.labels?.["app.kubernetes.io/name"]}/${i}`];
   }

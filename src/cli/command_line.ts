@@ -20,7 +20,7 @@ interface Flag {
   readonly type: "string" | "boolean";
   readonly short?: string;
   readonly multiple?: boolean;
-  /** For the error of a missing value. */
+  /** An example, for the error of a missing value. */
   readonly example?: string;
   /** The options of `serve` for the texts of a flag; flags without it have a meaning only together. */
   readonly read?: (texts: readonly string[], flag: string) => ServeOptions;

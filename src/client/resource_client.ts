@@ -224,7 +224,7 @@ export interface DeleteOptions extends ObjectRequestOptions {
 
 /** Options of {@linkcode ResourceClient.apply}. */
 export interface ApplyOptions extends ObjectRequestOptions {
-  /** In whose name the fields are set: that of the program. */
+  /** The name of the program, in which the fields are set. */
   readonly fieldManager: string;
   /** Whether fields of other managers are taken over; `false` by default: a conflict. */
   readonly force?: boolean;

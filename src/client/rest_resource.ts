@@ -278,7 +278,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     };
   }
 
-  /** For objects that are held as text. */
+  /** The reading of objects that are held as text; `undefined` where they are parsed. */
   #asText({ holdText }: Partial<ListWatchContext>): ObjectsAsText | undefined {
     if (holdText === undefined) return undefined;
     const { metadataOnly, schema } = this.#options;

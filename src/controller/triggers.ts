@@ -32,7 +32,7 @@ export function addTriggers(
   const { name, resyncPeriodMs, owns, watches } = controller;
   const add = (to: CachedResource, handler: ResourceEventHandler<KubernetesObject>, resyncPeriodMs = 0) =>
     to.informer.addEventHandler(handler, { name, resyncPeriodMs });
-  // Of the user's, which may throw: in a handler that would be a pause before the next change.
+  // A function of the user's may throw: in a handler that would be a pause before the next change.
   const guarded =
     <V, A extends KubernetesObject[]>(otherwise: V, what: string, ask: (...of: A) => V) => (...of: A): V => {
       let answer = otherwise;

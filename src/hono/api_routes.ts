@@ -156,7 +156,7 @@ function otherRoute(
   };
 }
 
-// Their resources are only created: questions to the API server.
+// The groups whose resources are only created: questions to the API server.
 const REVIEW_GROUPS: ReadonlySet<string> = new Set(["authentication.k8s.io", "authorization.k8s.io"]);
 
 function isReview(c: Context, { group, name }: ResourcePath): boolean {

@@ -169,7 +169,7 @@ export class Mailbox<T> {
     return this.length + more > this.#limit;
   }
 
-  /** For a handler that needs every change; a single list is never too much. */
+  /** Removes a handler that needs every change if too much waits; a single list is never too much. */
   #removeIfTooMuch(): void {
     if (this.#onOverflow !== "remove" || !this.#isTooLong(0)) return;
     if (this.#lists > 1 || this.#list.length - this.#lists > this.#limit) this.#callbacks.onRemove();

@@ -84,7 +84,7 @@ export class InformerWaits {
 export interface HasSynced {
   /** The name in log lines and errors. */
   readonly name?: string;
-  /** Whether it has synced. */
+  /** Whether what is awaited has synced. */
   hasSynced(): boolean;
   /** Resolves when it has; rejects when the signal is aborted first, and may when it never will. */
   readonly synced: SyncedMethod;

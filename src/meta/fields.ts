@@ -23,7 +23,7 @@ export type FieldSet = Readonly<Record<string, string>>;
  * which fields can be selected. Mirrors apimachinery's `fields.Selector`.
  */
 export class FieldSelector {
-  /** In the order of the canonical text. */
+  /** The requirements, in the order of the canonical text. */
   readonly requirements: readonly FieldRequirement[];
 
   /** Makes a selector of requirements; none = everything. */

@@ -112,7 +112,7 @@ export interface VersionProof {
   /** The version of the last change. */
   readonly after: string;
   readonly through: string;
-  /** When it was asked: it may have shown that while the program was suspended. */
+  /** When the server was asked: it may have shown that while the program was suspended. */
   readonly asked: Moment;
   /**
    * Whether the state of all objects was the proof: events of objects that were created and deleted in

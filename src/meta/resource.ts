@@ -58,7 +58,7 @@ export function parseResource(text: string): GroupVersionResource {
 
 /** A resource whose objects have type `T`. */
 export interface ResourceOf<T> extends GroupVersionResource {
-  /** For the type checker only; the property does not exist at run time. */
+  /** The type of the objects, for the type checker only; the property does not exist at run time. */
   readonly objectType: T;
 }
 

@@ -95,7 +95,7 @@ function refusalOfRoute({ method, accept, mediaTypes = JSON_ONLY }: DiscoveryReq
   return matchesRoute(accept, mediaTypes) ? undefined : noRouteProduces(mediaTypes);
 }
 
-/** With a slash at the end, `/apis` is another handler of an API server, and with two of them none. */
+/** The answer to `/apis`: with a slash at the end it is another handler of an API server, with two none. */
 function answerGroups(
   request: DiscoveryRequest,
   resources: readonly ApiResource[],

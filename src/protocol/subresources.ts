@@ -28,7 +28,7 @@ export function subresourcesOf(resource: ApiResource): readonly string[] {
     if (subresources?.scale !== undefined) found.push("scale");
     return found;
   }
-  // Those of a built-in resource come in the order of their names.
+  // A built-in resource has them in the order of their names.
   found.push(...(HAS_MORE.get(`${group}/${name}`) ?? []));
   if (HAS_SCALE.has(`${group}/${name}`)) found.push("scale");
   if (HAS_STATUS.has(`${group}/${name}`)) found.push("status");

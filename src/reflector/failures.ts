@@ -183,7 +183,7 @@ export interface Outage extends ReflectorOutage {
 /** The server is away, or it is there and refuses. */
 type Kind = "away" | "refuses";
 
-/** For so long, requests for patience (429) appear only in the log, and so do streams that lack a version. */
+/** The time in which requests for patience (429) appear only in the log; so do streams without a version. */
 const PATIENCE_MS = 30_000;
 
 /**

@@ -62,7 +62,7 @@ export interface ListerWatcher<T> {
    * by itself, by {@linkcode ListerWatcher.inNamespace}, and `watch` refuses.
    */
   readonly namespaces?: NamespaceNames | undefined;
-  /** This source, for one namespace. */
+  /** The same source, for one namespace. */
   inNamespace?(namespace: string): ListerWatcher<T>;
 }
 

@@ -314,7 +314,7 @@ type StreamSettings = Pick<
 interface InitialEvents<T> {
   readonly items: T[];
   readonly resourceVersion: string;
-  /** When its end arrived; earlier by as much as a cache says that it is old. */
+  /** When the end of the stream arrived; earlier by as much as a cache says that it is old. */
   readonly received: Moment;
   /** Quarantined objects of which `items` has no other state. */
   readonly quarantined: readonly Quarantined[];

@@ -92,11 +92,11 @@ export async function openWatch<T>(
 export class OpenWatch<T> {
   readonly #clock: Clock;
   readonly #link: LinkedAbort;
-  /** When the server must have ended it, in the clock's milliseconds. */
+  /** When the server must have ended the watch, in the clock's milliseconds. */
   readonly deadlineMs: number;
   /** How many bytes have arrived; 0 where the source does not count them. */
   receivedBytes = 0;
-  /** When the last of them arrived. */
+  /** When the last bytes arrived. */
   received: Moment | undefined;
   #iterator: AsyncIterator<readonly WatchItem<T>[]> | undefined;
   #unread: readonly WatchItem<T>[] | undefined;

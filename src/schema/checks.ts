@@ -19,7 +19,7 @@ export interface ValidatorOptions<T> {
   readonly onInvalid?: (quarantined: Quarantined, value: unknown) => void;
 }
 
-/** As `newEventValidator`. */
+/** The check that `newEventValidator` returns. */
 export function eventCheck<T>(
   schemas: KubernetesSchemas,
   options: ValidatorOptions<T>,
@@ -36,7 +36,7 @@ export function eventCheck<T>(
   };
 }
 
-/** As `newObjectValidator`. */
+/** The check that `newObjectValidator` returns. */
 export function objectCheck<T>(
   schemas: KubernetesSchemas,
   options: ValidatorOptions<T>,

@@ -362,7 +362,7 @@ export interface WindowColumn {
 
 /** The rows that a window shows, in one state. */
 export interface WindowRows<Row> {
-  /** In their order. A row that has not changed is the same object as in the state before. */
+  /** The rows, in order. A row that has not changed is the same object as in the state before. */
   readonly rows: readonly Row[];
   /** How many rows there are in all, shown or not. */
   readonly total: number;

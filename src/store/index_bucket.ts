@@ -38,7 +38,7 @@ const MAX_LISTED = 8;
 export class IndexBucket<T> {
   /** The value of the index. */
   readonly value: string;
-  /** In a large bucket it is made when it is read, and kept until the bucket changes. */
+  /** The entries; in a large bucket made when they are read, and kept until it changes. */
   #list: readonly Entry<T>[] | undefined = NO_ENTRIES;
   /** The set of a bucket that was large; `undefined` in others. */
   #set: Set<Entry<T>> | undefined = undefined;

@@ -35,7 +35,7 @@ export interface Change {
 
 export interface Snapshot {
   readonly revision: bigint;
-  /** In the order of the storage: byte by byte, so that `a-1/x` comes before `a/x`. */
+  /** The keys, in the order of the storage: byte by byte, so that `a-1/x` comes before `a/x`. */
   readonly keys: readonly string[];
   get(key: string): StoredObject | undefined;
 }

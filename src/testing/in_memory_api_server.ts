@@ -33,7 +33,7 @@ export interface InMemoryListOptions {
 /** A list of {@linkcode InMemoryApiServer.list}. */
 export interface InMemoryList<T> {
   readonly resourceVersion: string;
-  /** In the order of a real list: by namespace and name, byte by byte. */
+  /** The objects, in the order of a real list: by namespace and name, byte by byte. */
   readonly items: readonly T[];
 }
 

@@ -20,7 +20,7 @@ export const BACKSLASH = 0x5c;
 export const CLOSE_BRACKET = 0x5d;
 export const OPEN_BRACE = 0x7b;
 export const CLOSE_BRACE = 0x7d;
-/** This and every character below it is white space, or invalid outside of strings. */
+/** The highest white space: every character below it is white space, or invalid outside of strings. */
 export const SPACE = 0x20;
 
 /**
@@ -367,7 +367,7 @@ interface Shape {
    * byte, or the backslash of its escape; otherwise 0.
    */
   readonly resumes: Uint16Array;
-  /** For the same, where the string ends behind its quote. */
+  /** The end of the string, behind its quote, for the same. */
   readonly ends: Uint16Array;
 }
 

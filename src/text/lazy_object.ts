@@ -422,7 +422,7 @@ class Self {
   }
 }
 
-/** In place of a value that was not read. */
+/** The place holder of a value that was not read. */
 const UNREAD = Symbol();
 /** Whether what is read now is read aside. */
 let isAside = false;

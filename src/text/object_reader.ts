@@ -25,7 +25,7 @@ export interface LiveMetadata {
   readonly apiVersion: string | undefined;
   readonly kind: string | undefined;
   readonly uid: string | undefined;
-  /** As `resourceVersionOf` gives it: `undefined` for an object without metadata. */
+  /** The version as `resourceVersionOf` gives it: `undefined` for an object without metadata. */
   readonly resourceVersion: string | undefined;
   readonly namespace: string | undefined;
   /** May be those of another object that has the same. */
@@ -266,7 +266,7 @@ export class ObjectParser extends ObjectReader<unknown> {
   }
 }
 
-/** One in so many objects of a watch stays text nevertheless, which shows how much of it is read. */
+/** The probes: one in so many objects of a watch stays text, which shows how much of it is read. */
 const PROBE_ARRIVED = 16;
 /** Room for the type of an item: kinds have 63 characters at most, groups 253, versions 63. */
 export const ROOM = 512;

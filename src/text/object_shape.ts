@@ -86,7 +86,7 @@ class MemberNode {
     return child;
   }
 
-  /** This sequence behind `kind` and `apiVersion`, which are written in front of a list's items. */
+  /** The same sequence behind `kind` and `apiVersion`, which are written in front of a list's items. */
   typed(): MemberNode | undefined {
     if (this.#typed !== undefined) return this.#typed;
     let node: MemberNode | undefined = this.#root;

@@ -26,7 +26,7 @@ import type { Level } from "./object_shape.ts";
 /** How deep objects are that are walked; deeper than those of any API. */
 const MAX_DEPTH = 1000;
 
-/** In how many groups members are by their names, and up to which length their values are remembered. */
+/** The groups of members by their names, and the length up to which their values are remembered. */
 const NAMES = 32;
 const MAX_SHAPE = 4096;
 

@@ -2,7 +2,7 @@ export interface NumberRule {
   readonly least?: number;
   /** Whether `Infinity` is allowed; not by default. */
   readonly mayBeInfinite?: boolean;
-  /** Whether it must be a whole number; not by default. */
+  /** Whether the number must be a whole one; not by default. */
   readonly isWhole?: boolean;
 }
 

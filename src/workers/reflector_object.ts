@@ -273,7 +273,7 @@ class Reflection {
 const SLICE_MS = 45_000;
 /** An informer that has failed may fail again at once: each restart is a watch or a list. */
 const RESTART_MS = 30_000;
-/** In a slice, 500 rows each. */
+/** The steps of a slice that give back rows, 500 each. */
 const MOST_RECLAIM_STEPS = 200;
 /** A peer that has left is noticed at the next write only. */
 const BOOKMARK_INTERVAL_MS = 15_000;

@@ -213,7 +213,7 @@ describe("Manager.caches", () => {
       "v1/configmaps",
       "v1/configmaps (metadata.name=a, metadata only)",
     ]);
-    // Those of named clusters are of each of them, whatever cluster the sources are of.
+    // Controllers of named clusters are of each of them, whatever cluster the sources are of.
     const own = cluster.resource(WIDGETS);
     const same = [own, other.resource(WIDGETS)].map((resource, at) =>
       defineController({ name: `c${at}`, for: resource, reconcile: () => {} })

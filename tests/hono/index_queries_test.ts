@@ -71,7 +71,7 @@ describe("readApi, GET /indices/{resource}/{index}", () => {
     const shop = await get(api, "/indices/pods/byNode?namespace=shop");
     assert.deepEqual(shop.items, [{ value: "n-0", count: 10 }, { value: "n-1", count: 10 }]);
     assert.equal(shop.namespace, "shop");
-    // Its key is between the namespace's name and its objects.
+    // The key of this object is between the namespace's name and its objects.
     informer.put(object("shop-2/other", 102, { spec: { nodeName: "n-0" } }));
     const { items } = await get(api, "/indices/pods/byNode?namespace=shop");
     assert.deepEqual(items.map(({ count }: Json) => count), [10, 10]);

@@ -4,6 +4,7 @@ import {
   COMMENT_WIDTH,
   declaredNames,
   longCommentLines,
+  subjectlessComments,
   unnamedTitles,
 } from "../../scripts/check_language.ts";
 import { avoidedUses } from "../../scripts/lib/plain_words.ts";
@@ -94,5 +95,19 @@ describe("longCommentLines", () => {
     ) {
       assert.deepEqual(longCommentLines(text), [], text);
     }
+  });
+});
+
+describe("subjectlessComments", () => {
+  it("finds a comment that begins with a word for what it does not name", () => {
+    const text =
+      "/** Of its field. */\n/**\n * Those that wait.\n * Their rows.\n */\n// They wait.\n// Its rows.\n";
+    assert.deepEqual(subjectlessComments(text), [1, 3, 6]);
+  });
+
+  it("leaves comments with a subject alone", () => {
+    const text =
+      "/** The value of the field. */\n// Ofttimes read.\n// The first line of two.\n// They are two.\n";
+    assert.deepEqual(subjectlessComments(text), []);
   });
 });

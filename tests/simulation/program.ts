@@ -184,7 +184,7 @@ export class Program {
       ...(config.smallFrames && { maxFrameBytes: SMALL_FRAME_BYTES }),
     };
     const source = newSource(fetch);
-    // Their requests are judged apart.
+    // The requests of questions are judged apart.
     source.metadata = () => newSource(world.questions).metadata();
     if (config.meddles) {
       this.#meddler = new Meddler({

@@ -109,7 +109,7 @@ class World {
   readonly #servers: ServerModel[];
   readonly #network: NetworkModel;
   readonly #programs: Program[];
-  /** Their numbers follow those of the programs. */
+  /** The programs that restart, whose numbers follow those of the others. */
   readonly #restarting: RestartingProgram[];
   readonly #recent: number[][] = [];
   readonly #notBeforeMs: number[] = [];

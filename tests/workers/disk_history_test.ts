@@ -23,7 +23,7 @@ class Process {
     try {
       this.disk.load({ ...IDENTITY, source });
     } catch {
-      // Of another source.
+      // The history is of another source.
     }
   }
 

@@ -34,7 +34,7 @@ const FIRST_RESPONSE_OF_SAVED_MS = 3_000;
 
 export interface Selection {
   readonly resources: readonly DiscoveredResource[];
-  /** Their names, such as `v1/pods`, in the order of the server's discovery, in which clients look. */
+  /** The names, such as `v1/pods`, in the order of the server's discovery, in which clients look. */
   readonly discoveryOrder: readonly string[];
   /** The server's version, such as `v1.36.3`, if known. */
   readonly version: (Partial<VersionInfo> & Pick<VersionInfo, "gitVersion">) | undefined;

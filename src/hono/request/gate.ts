@@ -139,7 +139,7 @@ export type Route<Target = unknown> =
     readonly path: string;
     /** Whether its answer is a stream that may last: a watch, or a log that is followed. */
     readonly isStream: boolean;
-    /** Whether it is a watch, which a WebSocket may have. */
+    /** Whether the request is a watch, which a WebSocket may have. */
     readonly isWatch?: boolean;
     answer(user: UserInfo | undefined): Answer | Promise<Answer>;
   }

@@ -76,7 +76,7 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   #next: number | undefined;
   #rewrites = 0;
   #reading: Promise<void> | undefined;
-  /** Those for whom all objects are being read. */
+  /** The readers for whom all objects are being read. */
   readonly #waiting = new Set<Pacer>();
   #spentUnits = 0;
   windows = 0;
@@ -297,7 +297,7 @@ export class KeptFollowers implements Keeper {
   readonly kept: Set<Kept> = new Set();
   /** The only one that has more than there was room for. */
   #large: Kept | undefined;
-  /** Those that wait for room; none waits for them. */
+  /** The objects that wait for room; none waits for them. */
   readonly #waiting = new Set<Kept>();
   /** The bytes of the rows that windows hold, by the client that has opened them. */
   readonly #rowBytes = new Map<string | undefined, number>();

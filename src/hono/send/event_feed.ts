@@ -22,7 +22,7 @@ export interface Feed {
   readonly hasNext: boolean;
   /** The entry of the log that it reads next; entries from there on are kept for it. */
   readonly cursor: number;
-  /** Whether it cannot continue after a relist; see `LogReader`. */
+  /** Whether the reader cannot continue after a relist; see `LogReader`. */
   readonly endsAtRelist: boolean;
   /** Whether the feed sends heartbeats, which show from time to time how far it has come. */
   readonly wantsHeartbeat: boolean;
@@ -206,7 +206,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
     return this.#group.bookmark(resourceVersion, this.#ageAnnotation());
   }
 
-  /** For a cache above this one: how old the content is. Others need no such annotation. */
+  /** The annotation for a cache above this one: how old the content is. Others need none. */
   #ageAnnotation(): Record<string, string> | undefined {
     const { ageMs } = this.#content;
     return this.#requiresEachEvent && ageMs >= 1 ? { [AGE_ANNOTATION]: String(ageMs) } : undefined;

@@ -238,7 +238,7 @@ export interface SnapshotStatus {
   readonly clusterUnknown?: string;
   /** The version of the content that was saved last, or loaded. */
   readonly savedResourceVersion?: string;
-  /** When that was saved by this informer, in milliseconds since the epoch. */
+  /** When this informer saved that version, in milliseconds since the epoch. */
   readonly lastSaveTimeMs?: number;
   /** How many saves in a row have failed; 0 while all is well. */
   readonly failedSaves: number;

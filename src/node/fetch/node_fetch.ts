@@ -216,7 +216,7 @@ function toStream(message: IncomingMessage, signal: AbortSignal | undefined): Re
   }, { highWaterMark: 0 });
 }
 
-/** As long as Go waits for the answer to CONNECT: https://go.dev/src/net/http/transport.go */
+/** The wait for the answer to CONNECT, as long as Go's: https://go.dev/src/net/http/transport.go */
 const TUNNEL_TIMEOUT_MS = 60_000;
 
 type Callback = (error: Error | null, socket?: Socket) => void;

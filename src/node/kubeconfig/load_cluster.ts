@@ -187,7 +187,7 @@ export async function loadKubeconfig(options: LoadKubeconfigOptions = {}): Promi
   );
 }
 
-/** As {@linkcode loadKubeconfig}; `undefined` if no `path` is given and no file is there. */
+/** The result of {@linkcode loadKubeconfig}; `undefined` if no `path` is given and no file is there. */
 export async function findKubeconfig(options: LoadKubeconfigOptions = {}): Promise<Kubeconfig | undefined> {
   const { path, env = process.env } = options;
   if (path !== undefined) return merge([await readOne(resolve(path))]);

@@ -105,7 +105,7 @@ async function read(storage: ServeOptions["storage"], { aboveAnother = false } =
     metadata: await as(`?${version}`, "Table"),
     partialList: await as(`?${version}`, "PartialObjectMetadataList"),
     partialWatch: await as(`?${watched}`, "PartialObjectMetadata"),
-    // Its first events are of objects that were looked at.
+    // The first events of this watch are of objects that were looked at.
     selected: await text(
       `${LIST}?watch=1&resourceVersion=0&timeoutSeconds=1&fieldSelector=${
         encodeURIComponent("metadata.name!=b")

@@ -25,7 +25,7 @@ export interface CaseResult {
 
 /** Cases of which something is expected. */
 export interface ExpectedCases {
-  /** Their names begin with it. */
+  /** The beginning of the names of the tests. */
   readonly name: string;
   readonly why: string;
 }

@@ -7,7 +7,7 @@ import { type CaseResult, describeSuite, runSuite, type SuiteRun } from "./go_su
 // their choice, or two that differ in a feature.
 const SKIP = "Cert|Exec|CBOR|UnsupportedMediaType|ReflectorWatchListFallback";
 
-// Their objects have the same names in the same namespace.
+// The objects of these groups have the same names in the same namespace.
 const GROUPS = ["^TestDynamic", "^Test(?:[^D]|D[^y])"];
 
 describeSuite({

@@ -438,7 +438,7 @@ describe("readApi", () => {
     const first = get(api, "/api/v1/pods");
     await clock.advance(0);
     server.create("v1/pods", pod("late", { namespace: "shop" }));
-    // Their answer must have the write, and the question that is being answered is older.
+    // The answer to these must have the write, and the question that is being answered is older.
     const later = Array.from({ length: 20 }, () => get(api, "/api/v1/pods"));
     await clock.advance(0);
     assert.equal(tower.questions(), 1);

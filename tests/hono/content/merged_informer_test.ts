@@ -738,7 +738,7 @@ describe("MergedInformer below another informer", () => {
     informer.observe(() =>
       void queueMicrotask(() => setTimeout(() => turns.push(informer.indexer.listKeys().length)))
     );
-    // They may come with two bookmarks, which are two steps.
+    // The rounds may come with two bookmarks, which are two steps.
     const rounds: string[] = [];
     for (let count = 6; count <= 251; count += 5) {
       turns.length = 0;

@@ -348,7 +348,7 @@ describe("EntryViews.bytes", () => {
       [{ position: "20" }, "20", "20"],
       [{ position: "12" }, "12", "12"],
       [{ position: "11" }, "12", "12"],
-      // Of a relist: after the position before it, whatever the object has.
+      // A relist: after the position before it, whatever the object has.
       [{ position: "20", gapAfter: "10" }, "10", "10"],
       [{ position: "20", gapAfter: "15" }, "15", "15"],
       [{ position: "20", gapAfter: "10", isLate: true }, "20", "20"],

@@ -394,7 +394,7 @@ describe("EventLog at a relist", () => {
     const other = (name: string, version: number) => object(name, version, { labels: { app: "db" } });
     const { api, informer } = apiOf(["a", "b", "c", "d"].map((name, i) => web(`shop/${name}`, 5 + i)), 10);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10&labelSelector=app%3Dweb`);
-    // They may have left before 20, which no server sends again to a reader that is at 20.
+    // Objects may have left before 20, which no server sends again to a reader that is at 20.
     informer.relist([other("shop/a", 30), web("shop/b", 20), other("shop/c", 40), web("shop/e", 35)], 50);
     assert.deepEqual(await watch.lines(5), [
       "DELETED shop/d 10",
