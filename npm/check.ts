@@ -110,7 +110,7 @@ async function checkEntries(): Promise<void> {
   for (const [name, path] of Object.entries(NPM_PACKAGE.bin)) {
     mustExist(`the command ${name}`, path);
     const source = await Deno.readTextFile(join(NPM_DIST, path)).catch(() => "");
-    if (!/^#!\/usr\/bin\/env -S node [^\n]+\n/.test(source)) {
+    if (!/^#!\/usr\/bin\/env -S (?:\w+=\w+ )*node [^\n]+\n/.test(source)) {
       problems.push(`${path}: does not start with Node's #! line`);
     }
   }

@@ -15,7 +15,7 @@
 
 import { join } from "node:path";
 import { buildNpm, copyTree, NPM_DIST } from "./build_npm.ts";
-import { BIN_FLAGS } from "./npm_package.ts";
+import { BIN_ENV, BIN_FLAGS } from "./npm_package.ts";
 import { type Listwatch, measureAbuse, quantile } from "./lib/abuse.ts";
 import { ROOT } from "./lib/gate.ts";
 import { taskArguments, usage } from "./lib/task_usage.ts";
@@ -69,6 +69,7 @@ async function programs(): Promise<Listwatch[]> {
     all.push({
       name: "Node",
       command: node,
+      env: BIN_ENV,
       preload: (path) => [...BIN_FLAGS, "--import", path],
       program: join(installed, "bin", "listwatch.js"),
     });

@@ -11,7 +11,7 @@ import { ChromiumPage } from "../../scripts/lib/chromium_page.ts";
 import { kubeconfigOf } from "../../scripts/lib/kubeconfig.ts";
 import { startLineProcess } from "../../scripts/lib/line_process.ts";
 import { run } from "../../scripts/lib/process.ts";
-import { BIN_FLAGS } from "../../scripts/npm_package.ts";
+import { BIN_ENV, BIN_FLAGS } from "../../scripts/npm_package.ts";
 import type { Tools } from "../../scripts/lib/tools.ts";
 import { coresDuring, useOf } from "./child_server.ts";
 import { quantile } from "./million.ts";
@@ -108,7 +108,10 @@ async function startServe(upstream: BenchServer, tools: Tools, programs: Program
   const kubeconfig = await Deno.makeTempFile({ prefix: "listwatch-screens-", suffix: ".json" });
   await Deno.writeTextFile(kubeconfig, kubeconfigOf({ server: upstream.url }));
   const program = join(programs.bundles, "screens_server.mjs");
-  const running = await startLineProcess(tools.node, { args: [...BIN_FLAGS, program, kubeconfig] });
+  const running = await startLineProcess(tools.node, {
+    args: [...BIN_FLAGS, program, kubeconfig],
+    env: { ...BIN_ENV },
+  });
   const { url, pid } = JSON.parse(running.firstLine) as { url: string; pid: number };
   return {
     url,

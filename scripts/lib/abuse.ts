@@ -12,6 +12,7 @@ import { ROOT } from "./gate.ts";
 export interface Listwatch {
   readonly name: string;
   readonly command: string;
+  readonly env?: Readonly<Record<string, string>>;
   /** Loads a module before the program. */
   preload(path: string): readonly string[];
   readonly program: string;
@@ -47,7 +48,7 @@ const SAMPLE_MS = 500;
 
 /** Serves a cluster of 20,000 pods, measures for some seconds alone, and then while all attackers work. */
 export async function measureAbuse(
-  { command, preload, program }: Listwatch,
+  { command, env, preload, program }: Listwatch,
   { seconds, attack = "", except = "" }: AbuseOptions,
 ): Promise<AbuseFigures> {
   // What attacks has other machines, as a rule: here it must not take the server's part of this one.
@@ -58,7 +59,7 @@ export async function measureAbuse(
     const { kubeconfig } = await cluster.line<{ kubeconfig: string }>(/^\{.*\}$/m);
     const options = ["--kubeconfig", kubeconfig, "--cluster-rbac", "--resource", "pods,namespaces"];
     const args = [...preload(pathOf("abuse_inside.ts")), program, "serve", "--port", "0", ...options];
-    const server = new Program(command, args, { NO_COLOR: "1", ABUSE_DELAYS: delaysFile });
+    const server = new Program(command, args, { ...env, NO_COLOR: "1", ABUSE_DELAYS: delaysFile });
     programs.push(server);
     const port = (await server.text(/^Serving +\S+:(\d+)$[^]*^Synced/m))[1];
     const probe = async (durationSeconds: number) => {

@@ -76,6 +76,25 @@ describe("BIN_SOURCE: the command listwatch", () => {
     });
   }
 
+  it("has its own environment and flags where it is started as a file", {
+    skip: Deno.build.os === "windows" ? "Windows has no #! lines" : false,
+  }, async () => {
+    const folder = await Deno.makeTempDir({ prefix: "listwatch-bin-" });
+    try {
+      const node = '#!/bin/sh\necho $MALLOC_MMAP_THRESHOLD_ "$@"\n';
+      await Deno.writeTextFile(`${folder}/node`, node, { mode: 0o755 });
+      await Deno.writeTextFile(`${folder}/listwatch.js`, BIN_SOURCE, { mode: 0o755 });
+      const { stdout } = await new Deno.Command(`${folder}/listwatch.js`, {
+        args: ["serve"],
+        env: { PATH: `${folder}:${Deno.env.get("PATH")}` },
+      }).output();
+      const out = new TextDecoder().decode(stdout).trim();
+      assert.equal(out, `65536 --max-semi-space-size=16 ${folder}/listwatch.js serve`);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  });
+
   it("needs the Node that the package names", () => {
     assert.equal(NPM_PACKAGE.engines.node, ">=22.13");
   });
