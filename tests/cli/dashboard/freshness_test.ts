@@ -10,6 +10,7 @@ function resource(change: Partial<ResourceState> = {}): ResourceState {
 const LIVE: Shown = {
   ageMs: 500,
   isLost: false,
+  isRefused: false,
   resources: [resource()],
   windows: ["live"],
   nowMs: 1_000_000,
@@ -20,6 +21,7 @@ describe("freshnessOf", () => {
     assert.deepEqual(freshnessOf(LIVE), { level: "live", text: "Live" });
     const cases: readonly [Partial<Shown>, string, RegExp][] = [
       [{ isLost: true }, "lost", /^Connection lost/],
+      [{ isLost: true, isRefused: true }, "lost", /^Refused · 1 s$/],
       [{ ageMs: 11_000 }, "lost", /^Connection lost · 11 s$/],
       [{ windows: ["live", "refused"] }, "lost", /^Refused$/],
       [{ windows: ["live", "stale"] }, "stale", /^Stale$/],

@@ -276,10 +276,30 @@ describe("serve() has a page in Chromium that", {
       location.hash = "#/api/v1/pods?q=web-8";
     }`);
     await until(text("table-message"), "the server answered 401: no tokenRemove the filter");
-    await until(`${text("badge-text")}.split(" · ")[0]`, "Connection lost");
+    // Until the page itself was refused, the badge has no time.
+    await until(`/^Refused · /.test(${text("badge-text")})`, true);
+    assert.deepEqual(await page.evaluate(`[document.title, ${SEEN}.length]`), [
+      "(refused) pods listwatch",
+      0,
+    ]);
     await page.evaluate(`void allow()`);
     await until(text("table-total"), "111 of 5,000");
     await until(text("badge-text"), "Live");
+  });
+
+  it("asks again for what was refused also where the page itself never was", async () => {
+    await open("#/api/v1/namespaces/shop/pods/web-2");
+    await until(`document.getElementById("object-text")?.textContent.includes("web-2")`, true);
+    await page.evaluate(`{
+      const send = fetch;
+      let refused = 0;
+      window.fetch = (request, init) => String(request.url ?? request).includes("watch=true") && refused++ < 2
+        ? Promise.resolve(new Response("no token", { status: 401 }))
+        : send(request, init);
+      location.hash = "#/api/v1/pods?q=web-8";
+    }`);
+    await until(text("table-message"), "the server answered 401: no tokenRemove the filter");
+    await until(`[${text("table-total")}, ${text("badge-text")}]`, ["111 of 5,000", "Live"]);
   });
 
   it("opens its windows again after it was suspended, as their streams may be dead", async () => {

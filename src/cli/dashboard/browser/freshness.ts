@@ -14,6 +14,8 @@ export interface Shown {
   readonly ageMs: number;
   /** Whether the last question to the server failed. */
   readonly isLost: boolean;
+  /** Whether the server has denied it. */
+  readonly isRefused: boolean;
   readonly resources: readonly ResourceState[];
   readonly windows: readonly WindowSnapshot<unknown>["state"][];
   readonly nowMs: number;
@@ -25,7 +27,8 @@ const SILENT_MS = 10_000;
 const MOST_LAG_MS = 120_000;
 
 /** Never `live` while anything that is shown may be old. */
-export function freshnessOf({ ageMs, isLost, resources, windows, nowMs }: Shown): Freshness {
+export function freshnessOf({ ageMs, isLost, isRefused, resources, windows, nowMs }: Shown): Freshness {
+  if (isLost && isRefused) return { level: "lost", text: `Refused · ${duration(ageMs)}` };
   if (isLost || ageMs > SILENT_MS) return { level: "lost", text: `Connection lost · ${duration(ageMs)}` };
   if (windows.includes("refused")) return { level: "lost", text: "Refused" };
   const saved = resources.flatMap(({ restored }) =>

@@ -7,7 +7,7 @@ import { Finder } from "./finder.ts";
 import { freshnessOf } from "./freshness.ts";
 import { Home } from "./home.ts";
 import { ObjectView } from "./object_view.ts";
-import { readJson, type View } from "./reading.ts";
+import { isDenial, readJson, type View } from "./reading.ts";
 import { isShown } from "./resources_card.ts";
 import { parseRoute, type Route, tableLink } from "./route.ts";
 import { TableView } from "./table_view.ts";
@@ -19,10 +19,15 @@ const ANSWER_MS = 8_000;
 const HIDDEN_MS = 30_000;
 /** After this time without a second the page was suspended: its streams may be dead, and not say so. */
 const SUSPENDED_MS = 4_000;
+/** What was denied is asked again so often while the server answers the page itself. */
+const DENIED_MS = 5_000;
 
 let state: DashboardState = JSON.parse(byId("state").textContent ?? "");
 let arrivedMs = Date.now();
 let isLost = false;
+let isRefused = false;
+/** When the view was opened again last, as the server had denied it. */
+let againMs = 0;
 let route: Route<ResourceState> | undefined;
 /** Below 0 while the page is not seen, and holds none; a browser has six for all of its tabs. */
 let hiding = document.hidden ? -1 : 0;
@@ -31,7 +36,7 @@ let steps = 0;
 
 function viewOf(): View {
   const ageMs = Date.now() - arrivedMs;
-  return { state, nowMs: state.nowMs + ageMs, ageMs, isLost };
+  return { state, nowMs: state.nowMs + ageMs, ageMs, isLost, isRefused };
 }
 
 const onChange = () => showFreshness();
@@ -49,11 +54,14 @@ async function ask(): Promise<void> {
     state = await readJson<DashboardState>("/dashboard/state", { signal, cache: "no-store" });
     arrivedMs = Date.now();
     isLost = false;
-    // What was refused, as the token had expired, may be allowed again; a window does not ask by itself.
-    const isAllowed = wasLost && windows().includes("refused");
+    // What was refused, as the token had expired, may be allowed again; a window does not ask by itself. It
+    // may have been renewed before the page itself was refused.
+    const isAllowed = wasLost ? windows().includes("refused") : isDenied() && arrivedMs - againMs > DENIED_MS;
+    if (isAllowed) againMs = arrivedMs;
     if (isAllowed || names !== state.resources.map(({ path }) => path).join()) follow({ isForced: true });
-  } catch {
+  } catch (error) {
     isLost = true;
+    isRefused = isDenial(error);
   }
   show();
   setTimeout(ask, ASK_MS);
@@ -120,9 +128,12 @@ function showResources(): void {
   byId("menu").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
-function windows(): readonly WindowSnapshot<unknown>["state"][] {
-  return route === undefined ? [] : views[route.view].windows.map((store) => store.getSnapshot().state);
+function snapshots(): readonly WindowSnapshot<unknown>[] {
+  return route === undefined ? [] : views[route.view].windows.map((store) => store.getSnapshot());
 }
+
+const windows = () => snapshots().map(({ state }) => state);
+const isDenied = () => snapshots().some(({ state, error }) => state === "refused" && isDenial(error));
 
 function showFreshness(): void {
   if (route === undefined) return;
@@ -143,7 +154,11 @@ function showFreshness(): void {
     : route.view === "table"
     ? route.resource.name
     : visible(route.name);
-  document.title = [...(level === "lost" ? ["(connection lost)"] : []), title, "listwatch"].filter(Boolean)
+  document.title = [
+    ...(level === "lost" ? [`(${text.split(" · ")[0].toLowerCase()})`] : []),
+    title,
+    "listwatch",
+  ].filter(Boolean)
     .join(" ");
 }
 

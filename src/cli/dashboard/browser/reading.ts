@@ -9,6 +9,8 @@ export interface View {
   readonly nowMs: number;
   readonly ageMs: number;
   readonly isLost: boolean;
+  /** Whether it was lost as the server denies this reader. */
+  readonly isRefused: boolean;
 }
 
 export async function readJson<T>(url: string, init: RequestInit): Promise<T> {
@@ -17,7 +19,23 @@ export async function readJson<T>(url: string, init: RequestInit): Promise<T> {
   throw await refusalOf(response);
 }
 
-export async function refusalOf(response: Response): Promise<Error> {
+/** The server has answered, and not what was requested. */
+export class Refusal extends Error {
+  readonly httpStatus: number;
+
+  constructor(httpStatus: number, message: string) {
+    super(message);
+    this.httpStatus = httpStatus;
+  }
+}
+
+/** Whether a reader without a credential, or without the right, was denied: with another one it may not be. */
+export function isDenial(error: unknown): boolean {
+  const { httpStatus } = (error ?? {}) as { readonly httpStatus?: number };
+  return httpStatus === 401 || httpStatus === 403;
+}
+
+export async function refusalOf(response: Response): Promise<Refusal> {
   const text = await response.text();
   let message = text;
   try {
@@ -25,7 +43,7 @@ export async function refusalOf(response: Response): Promise<Error> {
   } catch {
     // The message is text for people.
   }
-  return new Error(message.slice(0, 300) || `The server answered ${response.status}.`);
+  return new Refusal(response.status, message.slice(0, 300) || `The server answered ${response.status}.`);
 }
 
 /** The namespaces in which objects are to be read one by one; `undefined` is all at once. */

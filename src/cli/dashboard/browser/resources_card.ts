@@ -131,8 +131,11 @@ export function showSummary(view: View): void {
 }
 
 function summaryOf(view: View): string {
-  const { state: { resources }, nowMs, ageMs, isLost } = view;
-  if (isLost) return `This is the state of ${ago(ageMs)}. The page reconnects automatically.`;
+  const { state: { resources }, nowMs, ageMs, isLost, isRefused } = view;
+  if (isLost) {
+    const why = isRefused ? "The server refuses to answer. " : "";
+    return `${why}This is the state of ${ago(ageMs)}. The page reconnects automatically.`;
+  }
   const failing = resources.filter(({ attempt }) => attempt > 0);
   const waiting = resources.filter((resource) => !isShown(resource));
   const saved = resources.flatMap(({ restored }) => restored === undefined ? [] : [restored.savedAtMs]);

@@ -180,17 +180,21 @@ export class TableView {
     }
     const { nowMs, state: { resources } } = this.#viewOf();
     for (const row of rows) if (!this.#arrivals.has(row)) this.#arrivals.set(row, nowMs);
+    const isRefused = state === "refused";
+    // Rows of another search are no answer to a search that is refused.
+    const shown = isRefused && rows === this.#others
+      ? { rows: [], offset: 0, total: 0 }
+      : { rows, offset, total };
     if (columns.length > 0) {
-      const sort = sortOf(route);
-      this.#rows.show({ columns: this.#columnsOf(route, columns), rows, offset, total, sort });
+      this.#rows.show({ columns: this.#columnsOf(route, columns), ...shown, sort: sortOf(route) });
     }
-    const isWaiting = state === "connecting" || rows === this.#others;
+    const isWaiting = !isRefused && (state === "connecting" || rows === this.#others);
     byId("rows").setAttribute("aria-busy", String(isWaiting));
     const { objects } = resources.find(({ path }) => path === route.resource.path) ?? route.resource;
     // The rows may be newer than the number of all.
     const of = route.search === "" ? "" : ` of ${number(Math.max(total, objects))}`;
-    setText(byId("table-total"), isWaiting ? "…" : number(total) + of);
-    if (state === "refused") this.#message(error?.message ?? "The server refuses this.", route);
+    setText(byId("table-total"), isWaiting ? "…" : isRefused ? "" : number(total) + of);
+    if (isRefused) this.#message(error?.message ?? "The server refuses this.", route);
     else if (!isWaiting && total === 0) this.#message(emptyText(route), route);
     else byId("table-message").hidden = true;
     this.#onChange();
