@@ -74,8 +74,8 @@ export const BIN_FLAGS: readonly string[] = ["--max-semi-space-size=16"];
 /**
  * The environment of Node for the `listwatch` command, read by glibc (other libraries of C ignore it). The
  * pieces of lists have 64 KB and more. Once one of them was freed, glibc takes them from its heap, between
- * small allocations, and the heap never becomes smaller: after a hundred readers that read nothing the process
- * would keep 50 MB that nothing uses. With a fixed limit each piece is a mapping of its own, and is returned.
+ * small allocations, and the heap never becomes smaller: after a hundred readers that read nothing it would
+ * keep 50 MB that nothing uses. With a fixed limit each piece is a mapping of its own, and is returned.
  */
 export const BIN_ENV: Readonly<Record<string, string>> = { MALLOC_MMAP_THRESHOLD_: "65536" };
 

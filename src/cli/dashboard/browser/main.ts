@@ -19,7 +19,7 @@ const ANSWER_MS = 8_000;
 const HIDDEN_MS = 30_000;
 /** After this time without a second the page was suspended: its streams may be dead, and not say so. */
 const SUSPENDED_MS = 4_000;
-/** What was denied is asked again so often while the server answers the page itself. */
+/** A view whose windows were denied is opened again so often, while the server answers the page itself. */
 const DENIED_MS = 5_000;
 
 let state: DashboardState = JSON.parse(byId("state").textContent ?? "");

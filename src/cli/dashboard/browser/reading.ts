@@ -29,7 +29,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Whether a reader without a credential, or without the right, was denied: with another one it may not be. */
+/** Whether the reader has no credential, or not the right: with another credential it may have it. */
 export function isDenial(error: unknown): boolean {
   const { httpStatus } = (error ?? {}) as { readonly httpStatus?: number };
   return httpStatus === 401 || httpStatus === 403;
