@@ -105,6 +105,7 @@ export async function isSameToken(a: string, b: string): Promise<boolean> {
 }
 
 function problemOf(token: unknown): string | undefined {
+  if (token === undefined) return "is undefined: set the secret or variable that it comes from";
   if (typeof token !== "string") return "is no text";
   if (token.length < MIN_TOKEN_LENGTH) return `is shorter than ${MIN_TOKEN_LENGTH} characters`;
   if (token.length > MAX_TOKEN_LENGTH) return `is longer than ${MAX_TOKEN_LENGTH} characters`;

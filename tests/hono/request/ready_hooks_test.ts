@@ -410,7 +410,7 @@ describe("bearerTokens", () => {
     }
     const faults: readonly (readonly [token: unknown, problem: string])[] = [
       [7, "is no text"],
-      [undefined, "is no text"],
+      [undefined, "is undefined: set the secret or variable that it comes from"],
       ["x".repeat(15), "is shorter than 16 characters"],
       ["x".repeat(16_385), "is longer than 16384 characters"],
       ["two words of a token", "must be one word of printable ASCII characters"],
