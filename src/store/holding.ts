@@ -1,6 +1,6 @@
 /** How a store holds objects. */
 
-import { type HeldObject, type KeyFunc, metaOf, type ObjectMeta } from "../meta/object.ts";
+import { type HeldObject, type KeyFunc, metaNamespaceKey, metaOf, type ObjectMeta } from "../meta/object.ts";
 import type { FieldCut } from "../text/field_cut.ts";
 import type { LazyOrigin } from "../text/lazy_object.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
@@ -170,16 +170,11 @@ export function newHead(
 
 /**
  * A store with its objects in their held form, to be read: as `newStore` and `newIndexer` make it, or any
- * other, which holds objects as they are.
+ * other with the default keys, which holds objects as they are.
  */
 export function heldStoreOf<T, S extends object>(
   store: S,
 ): { readonly holding: Holding<T>; readonly held: S } {
   if ("holding" in store && "held" in store) return store as unknown as { holding: Holding<T>; held: S };
-  return { holding: new ObjectHolding<T>(NO_KEYS), held: store };
+  return { holding: new ObjectHolding<T>(metaNamespaceKey), held: store };
 }
-
-/** The key function of a store that computes its keys itself. */
-const NO_KEYS: KeyFunc = () => {
-  throw new TypeError("Cannot compute a key: the store was not made by newStore or newIndexer");
-};

@@ -380,4 +380,11 @@ export const STORE_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/store/replace_in_steps_test.ts",
   },
+  {
+    name: "holding: objects of other stores have no keys",
+    file: "src/store/holding.ts",
+    find: "new ObjectHolding<T>(metaNamespaceKey)",
+    replace: "new ObjectHolding<T>(() => { throw new TypeError(); })",
+    test: "tests/hono/screens/sorted_page_test.ts",
+  },
 ];

@@ -16,8 +16,8 @@ import {
   MOST_SHARDS,
   newLayout,
 } from "../../meta/merged_version.ts";
-import { isOlder, type KubernetesObject, layoutOf } from "../../meta/object.ts";
-import { type Held, type Holding, ObjectHolding } from "../../store/holding.ts";
+import { isOlder, type KubernetesObject, layoutOf, metaNamespaceKey, metaOf } from "../../meta/object.ts";
+import { type Held, type Holding, type KeyedHead, newHead, ObjectHolding } from "../../store/holding.ts";
 import { fieldPathOf, type IndexFunc } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
@@ -259,8 +259,10 @@ function checkSources(sources: readonly NamedInformer[], { by }: MergedInformerO
 }
 
 class SourcesHolding extends ObjectHolding<KubernetesObject> {
-  override isHeld(value: unknown): boolean {
-    return value instanceof SourceObject;
+  override head(held: Held<KubernetesObject>): KeyedHead {
+    const { key } = held as SourceObject;
+    // Clusters' objects have other names than their own.
+    return newHead(key, metaOf(held), key.slice(key.indexOf("/") + 1));
   }
 
   override open(held: Held<KubernetesObject>): KubernetesObject {
@@ -302,7 +304,7 @@ type HeldIndexer = Indexer<Held<KubernetesObject>>;
 export class MergedStore implements ServedStore<KubernetesObject> {
   readonly #of: MergedStoreOptions;
 
-  readonly holding: Holding<KubernetesObject> = new SourcesHolding(noKey);
+  readonly holding: Holding<KubernetesObject> = new SourcesHolding(metaNamespaceKey);
   readonly held: ServedStore<Held<KubernetesObject>>;
 
   constructor(of: MergedStoreOptions) {
@@ -368,8 +370,4 @@ export class MergedStore implements ServedStore<KubernetesObject> {
       source.isIn ? [read(source.store as HeldIndexer, source)] : []
     );
   }
-}
-
-function noKey(): never {
-  throw new TypeError("Cannot compute a key: the objects are of several stores");
 }

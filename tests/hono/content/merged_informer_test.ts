@@ -10,10 +10,12 @@ import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names, WatchReader } from "../reading.ts";
 import { describe, it } from "../storages.ts";
 import { readApi } from "../read_api.ts";
+import { Screen } from "../screen.ts";
 
 const PODS = "/api/v1/pods";
 const BY_NODE = { byNode: ({ node }: TestObject) => typeof node === "string" ? [node] : [] };
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
+const CLUSTER = "listwatch.dev/cluster";
 
 interface Merged {
   readonly clock: FakeClock;
@@ -280,6 +282,21 @@ describe("MergedInformer watches", () => {
     await watch.cancel();
   });
 
+  it("say nothing of another copy of an object, and show another content of the same version", async () => {
+    for (const by of [undefined, "cluster"] as const) {
+      const { api, informers, clock } = two(by && { by });
+      const { metadata: { resourceVersion } } = await get(api, PODS);
+      const watch = await WatchReader.open(api, `${PODS}?watch=true&resourceVersion=${resourceVersion}`);
+      informers[0].put(object("shop/a", 3, { node: "n1" }));
+      informers[0].put(object("shop/c", 5, { node: "n3" }));
+      await clock.advance(30);
+      const [{ type, object: { node } }] = await watch.events(1);
+      assert.deepEqual([type, node], ["MODIFIED", "n3"]);
+      assert.ok(await watch.isSilent());
+      await watch.cancel();
+    }
+  });
+
   it("end with 410 where a source's server goes back in time", async () => {
     const { api, informers, clock } = two();
     const { metadata: { resourceVersion } } = await get(api, PODS);
@@ -505,6 +522,24 @@ describe("MergedInformer of clusters", () => {
     assert.deepEqual(names(await get(api, `${PODS}?labelSelector=app=web`)), ["shop/eu-1.web"]);
   });
 
+  it("says of which cluster an object is, whatever its annotation says", async () => {
+    const { api, informers } = clusters();
+    const texts = [{ a: "b", [CLUSTER]: "other" }, { [CLUSTER]: "other" }, {}, null];
+    for (const [i, annotations] of texts.entries()) {
+      const made = object(`shop/n${i}`, 11 + i);
+      informers[0].put({ ...made, metadata: { ...made.metadata, annotations } } as unknown as TestObject);
+    }
+    const response = await api.request(`${PODS}?fieldSelector=metadata.namespace=shop`);
+    const text = await response.text();
+    const { items } = JSON.parse(text);
+    const made = items.filter(({ metadata }: Json) => metadata.name.startsWith("eu-1.n"));
+    assert.deepEqual(made.map(({ metadata }: Json) => metadata.annotations), [
+      { a: "b", [CLUSTER]: "eu-1" },
+      ...Array(3).fill({ [CLUSTER]: "eu-1" }),
+    ]);
+    assert.equal(text.split(CLUSTER).length - 1, items.length);
+  });
+
   it("watches with the names that it shows, and keeps annotations", async () => {
     const { api, informers, clock } = clusters();
     const { metadata: { resourceVersion } } = await get(api, PODS);
@@ -520,6 +555,60 @@ describe("MergedInformer of clusters", () => {
     assert.deepEqual(changed.object.metadata.annotations, { a: "b", "listwatch.dev/cluster": "eu-1" });
     assert.deepEqual([deleted.type, deleted.object.metadata.name], ["DELETED", "us-1.web"]);
     await watch.cancel();
+  });
+});
+
+describe("MergedInformer, screens", () => {
+  const counted = (name: string, version: number, count: number, annotations?: Record<string, string>) => {
+    const made = object(name, version, { status: { count } });
+    return { ...made, metadata: { ...made.metadata, ...(annotations && { annotations }) } };
+  };
+  const counts = (by?: "cluster") =>
+    merge([
+      FakeInformer.with([counted("shop/web", 3, 2)], 10),
+      FakeInformer.with([counted("shop/db", 900, 3, { a: "b" }), counted("bar/db", 800, 1, {})], 1_000),
+    ], { names: ["eu-1", "us-1"], ...(by && { by }) });
+
+  it("order and group objects by what the whole shows of them, in lists and in windows", async () => {
+    const byName = { shards: ["bar/db", "shop/db", "shop/web"], cluster: ["eu-1.web", "us-1.db", "us-1.db"] };
+    for (const by of [undefined, "cluster"] as const) {
+      const { api, informers, clock } = counts(by);
+      const shownNames = (list: Json) =>
+        by === undefined ? names(list) : list.items.map(({ metadata }: Json) => metadata.name);
+      assert.deepEqual(shownNames(await get(api, `${PODS}?sortBy=metadata.name`)), byName[by ?? "shards"]);
+      const { items } = await get(api, `${PODS}?groupBy=metadata.name`);
+      assert.deepEqual(
+        items.map(({ group, count }: Json) => [group["metadata.name"], count]),
+        by === undefined ? [["db", 2], ["web", 1]] : [["eu-1.web", 1], ["us-1.db", 2]],
+      );
+      const screen = await Screen.open(api, "sortBy=status.count:desc&limit=2");
+      const own = (prefix: string, name: string) => `shop/${by === undefined ? "" : prefix}${name}`;
+      assert.deepEqual(screen.names(), [own("us-1.", "db"), own("eu-1.", "web")]);
+      await clock.advance(100);
+      informers[0].put(counted("shop/web", 1_001, 4));
+      assert.equal(await screen.next(), "CHANGES, move 0 1, update 0");
+      assert.deepEqual(screen.names(), [own("eu-1.", "web"), own("us-1.", "db")]);
+      await screen.cancel();
+    }
+  });
+
+  it("read the fields of clusters' objects as these are shown", async () => {
+    const { api } = counts("cluster");
+    const fields = "fields=metadata.name,metadata.annotations&sortBy=metadata.annotations,status.count";
+    const list = await get(api, `${PODS}?${fields}`);
+    assert.deepEqual(
+      list.items.map(({ metadata }: Json) => [metadata.name, metadata.annotations]),
+      [
+        ["us-1.db", { [CLUSTER]: "us-1" }],
+        ["eu-1.web", { [CLUSTER]: "eu-1" }],
+        ["us-1.db", { a: "b", [CLUSTER]: "us-1" }],
+      ],
+    );
+    const { items } = await get(api, `${PODS}?groupBy=metadata.annotations["${CLUSTER}"]`);
+    assert.deepEqual(items.map(({ group, count }: Json) => [...Object.values(group), count]), [
+      ["eu-1", 1],
+      ["us-1", 2],
+    ]);
   });
 });
 

@@ -6,7 +6,7 @@ import { propertyOptions } from "../../property.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names } from "../reading.ts";
 import { readApi } from "../read_api.ts";
-import { changesOf } from "../screen.ts";
+import { changesOf, Screen } from "../screen.ts";
 import { describe, it } from "../storages.ts";
 
 const PODS = "/api/v1/pods";
@@ -232,6 +232,27 @@ describe("readApi, lists with sortBy", () => {
       names(await get(api, `${PODS}?sortBy=column(Restarts):desc`)),
       ["a/twelve", "a/seven", "a/fifth", "a/five", "a/none"],
     );
+  });
+
+  it("are of informers with stores of their own as well, also in windows", async () => {
+    const objects = new Map(["a/2", "a/1", "b/1"].map((key, i) => [key, pod(key, i + 1)]));
+    const informer = {
+      hasSynced: () => true,
+      observe: () => () => {},
+      status: () => ({ phase: "watching" }),
+      indexer: {
+        listKeys: () => [...objects.keys()],
+        getByKey: (key: string) => objects.get(key),
+        lastStoreSyncResourceVersion: () => "3",
+      },
+    };
+    const resources = [{ informer, resource: "v1/pods" }];
+    const api = readApi({ resources, allowAnonymous: true, clock: new FakeClock() });
+    const sorted = ["a/1", "b/1", "a/2"];
+    assert.deepEqual(names(await get(api, `${PODS}?sortBy=metadata.name`)), sorted);
+    const screen = await Screen.open(api, "sortBy=metadata.name&limit=9");
+    assert.deepEqual(screen.names(), sorted);
+    await screen.cancel();
   });
 
   it("are refused in an order that cannot be read, and with tokens of other lists", async () => {
