@@ -117,9 +117,7 @@ export class FreshReads {
   ): Promise<FreshnessOutcome> {
     const startMs = this.#nowMs();
     // During an outage one read tries, the others do not wait for it.
-    if (staleIfError && this.#failedMs !== undefined && (this.#asked !== undefined || this.#isPausing())) {
-      return "unknown";
-    }
+    if (staleIfError && this.#failedMs !== undefined && this.#asked !== undefined) return "unknown";
     let answer: Answer;
     try {
       answer = await this.#currentVersion();

@@ -161,23 +161,11 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
   }
 
   #snapshotOf(keys: readonly string[], resourceVersion: string, answers?: FieldRequirement): Snapshot<T> {
-    const objects: Held<T>[] = [];
-    // Snapshots share the keys while these are the same.
-    let present: string[] | undefined;
-    for (const [i, key] of keys.entries()) {
-      const object = this.#store.getByKey(key);
-      if (object === undefined) {
-        present ??= keys.slice(0, i);
-        continue;
-      }
-      present?.push(key);
-      objects.push(object);
-    }
-    const all = present ?? keys;
+    const objects = keys.map((key) => this.#store.getByKey(key)!);
     return {
       resourceVersion,
-      length: all.length,
-      key: (index) => all[index],
+      length: keys.length,
+      key: (index) => keys[index],
       object: (index) => objects[index],
       answers,
     };
@@ -303,7 +291,7 @@ export const NO_BLOCKS: Blocks<never> = { length: 0, blocks: [], starts: [] };
 
 /** The index of the first key from a bound on. */
 export function firstIn({ blocks, starts }: Blocks<unknown>, bound: string): number {
-  const place = Math.max(0, firstIndex(blocks.length, (i) => blocks[i].keys[0] > bound) - 1);
+  const place = firstIndex(blocks.length, (i) => blocks[i].keys[0] > bound) - 1;
   const keys = blocks[place]?.keys ?? [];
   return (starts[place] ?? 0) + lowerBound(keys, bound);
 }

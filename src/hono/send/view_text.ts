@@ -244,7 +244,6 @@ export function newMetadataView(apiVersion: string): View {
 
 /** An object with its kind and apiVersion, which items of a list come without. */
 export function withType(resource: ApiResource, object: KubernetesObject): KubernetesObject {
-  if (object.kind !== undefined && object.apiVersion !== undefined) return object;
   return { kind: resource.kind, apiVersion: groupVersion(resource), ...object };
 }
 

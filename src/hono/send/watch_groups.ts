@@ -216,9 +216,8 @@ export class WatchGroup<T extends KubernetesObject> {
       parts.push(this.#place(resourceVersion));
       length += parts.at(-1)!.byteLength;
     }
-    const isFull = isTooLong || to < head;
     const bytes = parts.length > 1 ? concatenated(parts, length) : parts[0];
-    return { from, to, bytes, resourceVersion, isTooLong, isFull, units };
+    return { from, to, bytes, resourceVersion, isTooLong, isFull: to < head, units };
   }
 
   /** What the entry changes for this group: `undefined` if nothing. */
@@ -325,15 +324,14 @@ export class EntryViews<T extends KubernetesObject> {
     // Deletes of a relist are only known to come after the position before it, which is unchanged if the
     // relist did not move it; a reader that resumes there has to list again.
     const least = isLate ? position : gapAfter ?? position;
-    const isDelete = change === "LEFT" || change === "DELETED";
-    const isOld = isDelete && entry.isPlaced &&
+    const isOld = entry.isPlaced &&
       (gapAfter !== undefined || compareResourceVersions(resourceVersion, least) < 0);
     const shown = isOld ? least : showsPosition && !entry.isPlaced ? position : resourceVersion;
     if (change !== "LEFT" && shown === resourceVersion) {
       return heldEventText(change, entry.object!, { view, holding: this.#holding });
     }
     const which = change === "LEFT" ? "oldObject" : "object";
-    const type = isDelete ? "DELETED" : change;
+    const type = change === "LEFT" ? "DELETED" : change;
     const from = { view, holding: this.#holding, form: "event", resourceVersion: shown } as const;
     const text = viewText(entry[which]!, from);
     if (text !== undefined) return eventLine(type, text);
@@ -355,16 +353,13 @@ export class EntryViews<T extends KubernetesObject> {
 
   #evict(): void {
     for (const entry of this.#kept) {
-      const isLast = this.#kept.size === 1;
-      if (isLast || (this.#keptBytes <= KEPT_BYTES && (this.isPass || this.#kept.size <= KEPT_ENTRIES))) {
-        return;
-      }
+      if (this.#keptBytes <= KEPT_BYTES && (this.isPass || this.#kept.size <= KEPT_ENTRIES)) return;
       this.forget(entry);
     }
   }
 
   forget(entry: LogEntry<T>): void {
-    if (!this.#kept.delete(entry)) return;
+    this.#kept.delete(entry);
     this.#keptBytes -= entry.views?.bytes ?? 0;
     entry.views = undefined;
   }

@@ -123,8 +123,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 
   deliver(): boolean {
     if (!this.#maySend) return false;
-    const { expiresAtMs } = this.#life;
-    if (expiresAtMs < Infinity && expiresAtMs <= this.#request.settings.clock.now()) {
+    if (this.#life.expiresAtMs <= this.#request.settings.clock.now()) {
       this.stop();
       return false;
     }
@@ -132,7 +131,6 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     let hasMore = hasNext;
     if (!hasNext && !this.#isHeartbeatDue) return false;
     if (!this.#hasRoom()) this.#awaitReader();
-    else if (this.#feed.cursor < this.#watchers.content.log.window.tail) this.cut();
     else if (hasNext) hasMore = this.#sendNext();
     else this.#sendHeartbeat();
     return this.#maySend && (this.#isHeartbeatDue || hasMore);
