@@ -63,6 +63,14 @@ describe("get", () => {
     assert.deepEqual([kind, apiVersion], ["Pod", "v1"]);
   });
 
+  it("has no ETag of an object without a resourceVersion: nothing says that it has not changed", async () => {
+    const { api } = apiOf([{ metadata: { name: "web-1", namespace: "shop" } }], 10);
+    const path = "/api/v1/namespaces/shop/pods/web-1";
+    const response = await api.request(path, { headers: { "If-None-Match": "*" } });
+    assert.deepEqual([response.status, response.headers.get("ETag")], [200, null]);
+    await response.text();
+  });
+
   it("answers 404 with the message that kubectl shows", async () => {
     const { api } = apiOf(THREE, 10);
     const status = await get(api, "/api/v1/namespaces/shop/pods/absent", { status: 404 });
@@ -235,6 +243,11 @@ describe("list", () => {
     assert.deepEqual(names(await get(api, "/api/v1/pods?fieldSelector=metadata.namespace%3Dshop-2")), [
       "shop-2/db",
     ]);
+    // The key shows the one that is required, and not the one that is excluded.
+    for (const [excluded, expected] of [["run", []], ["db", ["shop/run"]]] as const) {
+      const fields = encodeURIComponent(`metadata.name=run,metadata.name!=${excluded}`);
+      assert.deepEqual(names(await get(api, `/api/v1/pods?fieldSelector=${fields}`)), expected);
+    }
     const status = await get(api, "/api/v1/pods?fieldSelector=spec.priority%3D1", { status: 400 });
     assert.equal(status.message, "field label not supported: spec.priority");
   });

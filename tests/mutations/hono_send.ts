@@ -150,7 +150,7 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
   {
     name: "read API: a watch sends events after its credential has ended",
     file: "src/hono/send/watch_stream.ts",
-    find: "expiresAtMs < Infinity && expiresAtMs <= this.#request.settings.clock.now()",
+    find: "this.#life.expiresAtMs <= this.#request.settings.clock.now()",
     replace: "false",
     test: "tests/hono/send/watch_life_test.ts",
   },
@@ -458,8 +458,8 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
   {
     name: "views: an object with a kind has no apiVersion",
     file: "src/hono/send/view_text.ts",
-    find: "object.kind !== undefined && object.apiVersion !== undefined",
-    replace: "object.kind !== undefined",
+    find: "return { kind: resource.kind, apiVersion: groupVersion(resource), ...object };",
+    replace: "return object.kind === undefined ? { kind: resource.kind, ...object } : object;",
     test: "tests/hono/reads_test.ts",
   },
   {
@@ -752,8 +752,8 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
   {
     name: "entry views: deletes without a place show one",
     file: "src/hono/send/watch_groups.ts",
-    find: "const isOld = isDelete && entry.isPlaced &&",
-    replace: "const isOld = isDelete &&",
+    find: "const isOld = entry.isPlaced &&",
+    replace: "const isOld =",
     test: "tests/hono/send/watch_groups_test.ts",
   },
   {
@@ -1007,5 +1007,33 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     find: '      this.#socket.addEventListener("close", () => settle(false));\n',
     replace: "",
     test: "tests/hono/send/web_socket_test.ts",
+  },
+  {
+    name: "windows: one for which there is no room reads all objects over and over",
+    file: "src/hono/send/windows.ts",
+    find: "if (seen < this.#number || this.#failure !== undefined) return true;",
+    replace: "if (seen < this.#number) return true;",
+    test: "tests/hono/send/window_looks_test.ts",
+  },
+  {
+    name: "windows: each change in a rest sets a timer",
+    file: "src/hono/send/windows.ts",
+    find: "this.#isLooking || this.#timer !== undefined) return;",
+    replace: "this.#isLooking) return;",
+    test: "tests/hono/send/window_looks_test.ts",
+  },
+  {
+    name: "etag: an object without a version has a tag",
+    file: "src/hono/send/answers.ts",
+    find: "if (!resourceVersion) return undefined;",
+    replace: 'if (resourceVersion === undefined) return `W/"${uid}"`;',
+    test: "tests/hono/reads_test.ts",
+  },
+  {
+    name: "windows: a bookmark of groups has no metadata",
+    file: "src/hono/send/screen_answer.ts",
+    find: "bookmark: (metadata) => ({ ...groupList({}), metadata }),",
+    replace: "bookmark: () => groupList({}),",
+    test: "tests/hono/send/windows_test.ts",
   },
 ];

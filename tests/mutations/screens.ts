@@ -684,4 +684,11 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
     replace: "if (!Array.isArray(object?.changes)) {",
     test: "tests/screens/window_store_test.ts",
   },
+  {
+    name: "sort keys: 9 is no digit",
+    file: "src/hono/screens/order_spec.ts",
+    find: "return code >= ZERO && code <= 0x39;",
+    replace: "return code >= ZERO && code < 0x39;",
+    test: "tests/hono/screens/sort_key_test.ts",
+  },
 ];

@@ -25,7 +25,19 @@ describe("sortText", () => {
   });
 
   it("orders numbers in texts by their value, whatever the case of letters", () => {
-    const values = ["a", "A1", "a2", "a10", "a10b", "a10b1", "b", "web-2-x", "web-10-a", "web-100000000000"];
+    const values = [
+      "a",
+      "A1",
+      "a2",
+      "a9",
+      "a10",
+      "a10b",
+      "a10b1",
+      "b",
+      "web-2-x",
+      "web-10-a",
+      "web-100000000000",
+    ];
     assert.deepEqual(sorted(values.toReversed()), values);
     assert.deepEqual(sorted(values, true), values.toReversed());
   });

@@ -6,6 +6,8 @@ import type { FollowedObjects } from "../../../src/hono/screens/followed_objects
 import { RowsState } from "../../../src/hono/screens/row_changes.ts";
 import { WindowFeed, Windows } from "../../../src/hono/send/windows.ts";
 import type { KubernetesObject } from "../../../src/meta/object.ts";
+import { tooManyRequests } from "../../../src/hono/request/refusals.ts";
+import { StatusError } from "../../../src/meta/status.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { Pacer } from "../../../src/util/turns.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
@@ -17,6 +19,8 @@ function newWindows() {
   const content = new Content<KubernetesObject>(informer, { clock, capacity: 600, capacityBytes: 1e9 });
   const windows = new Windows(content, clock);
   const failing = new Set<string>();
+  /** What has lost its place, and cannot be read again. */
+  const behind = new Set<string>();
   const woken: string[] = [];
   const held = { bytes: 0 };
   const open = (name: string) => {
@@ -25,7 +29,15 @@ function newWindows() {
       const { resourceVersion } = content.log;
       return new RowsState(blocksOf(["row"], () => resourceVersion), resourceVersion);
     };
-    const fake = { windows: 0, isBehind: false, present, takeUnits: () => 0 };
+    const fake = {
+      windows: 0,
+      get isBehind() {
+        return behind.has(name);
+      },
+      present,
+      takeUnits: () => 0,
+      ready: () => Promise.reject(new StatusError(tooManyRequests())),
+    };
     const followed = fake as unknown as FollowedObjects<KubernetesObject>;
     const window = windows.join({
       source: {
@@ -52,7 +64,7 @@ function newWindows() {
     return feed;
   };
   content.log.along.add({ grown: () => windows.grown() });
-  return { clock, informer, windows, failing, open, held, woken: () => woken.splice(0) };
+  return { clock, informer, windows, failing, behind, open, held, woken: () => woken.splice(0) };
 }
 
 describe("Windows", () => {
@@ -74,6 +86,20 @@ describe("Windows", () => {
     assert.equal(windows.size, 0);
   });
 
+  it("end one for whose rows there is no room when all are read again, and read them once", async () => {
+    const { clock, informer, behind, open, woken } = newWindows();
+    const feed = open("one");
+    behind.add("one");
+    informer.put(object("a/1", 1_001));
+    await clock.advance(0);
+    assert.deepEqual(woken(), ["one"]);
+    assert.equal(feed.hasNext, false);
+    await clock.advance(0);
+    assert.deepEqual([woken(), feed.hasNext], [["one"], true]);
+    assert.deepEqual([feed.next().isCut, feed.lost().code], [true, 429]);
+    feed.close();
+  });
+
   it("look after their rest, whichever of them have ended meanwhile", async () => {
     const { clock, informer, open, woken, held } = newWindows();
     const [one, other] = [open("one"), open("other")];
@@ -89,13 +115,13 @@ describe("Windows", () => {
     informer.put(object("a/1", 1_003));
     await clock.advance(0);
     other.next();
-    informer.put(object("a/1", 1_004));
+    for (const version of [1_004, 1_005]) informer.put(object("a/1", version));
     assert.deepEqual([clock.pendingTimers, held.bytes > 0], [1, true]);
     other.close();
     assert.deepEqual([clock.pendingTimers, held.bytes], [0, 0]);
     const last = open("last");
     woken();
-    informer.put(object("a/1", 1_005));
+    informer.put(object("a/1", 1_006));
     await clock.advance(2_000);
     assert.deepEqual(woken(), ["last"]);
     last.close();
