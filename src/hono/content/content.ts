@@ -91,7 +91,7 @@ export class ContentVersions {
     const last = this.#namespaces.get(namespace) ?? this.#others;
     const { resourceVersion: now } = this.#log.window;
     // Without this, readers of this version, whose watches are refused, would receive 304 again and again.
-    if (this.#log.resume(last.since) === undefined) last.since = now;
+    if (last.since !== now && this.#log.resume(last.since) === undefined) last.since = now;
     return { ...last, rewrites: this.#rewrites };
   }
 

@@ -72,7 +72,7 @@ export async function answerList(
   const placed = isFirst ? first : await placePage(content, request, first);
   if (!("limit" in placed)) return placed;
   // The content may have changed while others had a turn.
-  const place = stillPlaced(content, request, placed);
+  const place = placed.at === undefined ? placed : stillPlaced(content, request, placed);
   if (!("limit" in place)) return place;
   const answerAlone = async (place: PagePlace<KubernetesObject>) => {
     const page = await cutPage(content, request, place);

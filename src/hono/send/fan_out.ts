@@ -291,7 +291,7 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
     // All watches are about to read the same entries.
     this.views.isPass = true;
     this.fanOut.grown(this);
-    this.windows.grown();
+    if (this.recipients.size < this.#readers.size) this.windows.grown();
   }
 
   /** Caches above learn it at once, or their ages would add up. */
