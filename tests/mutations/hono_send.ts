@@ -1036,4 +1036,25 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: "bookmark: () => groupList({}),",
     test: "tests/hono/send/windows_test.ts",
   },
+  {
+    name: "watch groups: a relist that is too long for one reader is cut in its middle for the next one",
+    file: "src/hono/send/watch_groups.ts",
+    find: "if (known?.isFull || known?.to === tail + entries.length) return known;",
+    replace: "if (known?.to === tail + entries.length) return known;",
+    test: "tests/hono/send/watch_groups_test.ts",
+  },
+  {
+    name: "event stream: a late change takes the id back",
+    file: "src/hono/send/watch_answer.ts",
+    find: 'if (isInitial || compareResourceVersions(resourceVersion, last) <= 0) return "";',
+    replace: 'if (isInitial) return "";',
+    test: "tests/hono/send/event_stream_test.ts",
+  },
+  {
+    name: "windows: all objects are read for each of its readers",
+    file: "src/hono/send/windows.ts",
+    find: "if (!this.#isDue || this.#isReading) return false;",
+    replace: "if (!this.#isDue) return false;",
+    test: "tests/hono/send/window_looks_test.ts",
+  },
 ];

@@ -209,7 +209,7 @@ export class EventLog<T extends KubernetesObject> {
   /** The first entry that a reader at a resourceVersion may not have seen: after it, or late. */
   #firstUnseen(resourceVersion: string): number {
     const { tail, entries } = this.#window;
-    const start = Math.max(this.#resumeFrom.sequence, tail);
+    const start = this.#resumeFrom.sequence;
     let first = this.firstAfter(resourceVersion, start);
     const isUnseen = (entry?: LogEntry<T>) =>
       entry?.isLate === true && compareResourceVersions(entry.position, resourceVersion) === 0;

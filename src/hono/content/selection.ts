@@ -72,7 +72,7 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
   const required = { "metadata.namespace": prefixes.at(-1)?.slice(0, -1), "metadata.name": name };
   const unread =
     fields?.requirements.filter(({ field, operator, value }) =>
-      operator === "!=" || value === "" || required[field as keyof typeof required] !== value
+      operator === "!=" || required[field as keyof typeof required] !== value
     ) ?? [];
   const hasFieldsBesides: Selection["hasFieldsBesides"] = (answered) => {
     const rest = unread.filter((requirement) => requirement !== answered);

@@ -212,7 +212,7 @@ export class WatchGroup<T extends KubernetesObject> {
       isTooLong = isWithinStep && length > RELIST_BYTES;
       if (isTooLong) break;
     }
-    if (!hasPosition && allowBookmarks && !isWithinStep) {
+    if (!hasPosition && allowBookmarks) {
       parts.push(this.#place(resourceVersion));
       length += parts.at(-1)!.byteLength;
     }

@@ -166,6 +166,29 @@ describe("nextRows", () => {
   });
 });
 
+describe("RowsState.isSameIn", () => {
+  it("says whether a window has the rows that it had, wherever others have come, left or changed", () => {
+    const state = (text: string) => stateOf(text.split(" ").map((each) => before.get(each) ?? itemOf(each)));
+    const all = "a1 b2 c3 d4 e5";
+    const before = new Map(all.split(" ").map((text) => [text, itemOf(text)]));
+    const cases: readonly (readonly [after: string, from: number, to: number, isSame: boolean])[] = [
+      ["a1 b2 c3 d4! e5", 0, 3, true],
+      ["a1 b2 c3 d4! e5", 3, 4, false],
+      // One comes in, and one leaves behind the window, or before it.
+      ["a1 x1 b2 c3 d4", 0, 3, false],
+      ["a1 b2 c3 d4 x4", 0, 4, true],
+      ["x0 b2 c3 d4 e5", 1, 5, true],
+      ["x0 b2 c3 d4 e5", 0, 2, false],
+      ["b2 c3 d4 e5 f6", 0, 2, false],
+      ["b2 c3 d4 x4 e5", 2, 4, false],
+      ["a1 c3 d4 e5 f6", 0, 1, true],
+    ];
+    for (const [after, from, to, isSame] of cases) {
+      assert.equal(state(after).isSameIn(state(all), from, to), isSame, `${after} ${from} ${to}`);
+    }
+  });
+});
+
 describe("RowsState.differenceFrom", () => {
   it("has what differs, whatever blocks are shared", () => {
     const places = fc.array(fc.integer({ min: 0, max: 4_000 }), { maxLength: 40 });

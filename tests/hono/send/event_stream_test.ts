@@ -98,6 +98,16 @@ describe("readApi, a watch as text/event-stream", () => {
     await events.cancel();
   });
 
+  it("has no id at a late change, from which events would come again", async () => {
+    const { api, informer } = apiOf();
+    const events = await EventReader.open(api);
+    await events.take(3);
+    informer.put(object("shop/c", 12));
+    informer.put(object("shop/late", 8));
+    assert.deepEqual(await events.take(2), ["ADDED c @12", "ADDED late @12"]);
+    await events.cancel();
+  });
+
   it("resumes after Last-Event-ID without repeating or losing an event, whatever the URL says", async () => {
     const { api, informer } = apiOf();
     informer.put(object("shop/c", 11));

@@ -131,8 +131,10 @@ describe("WatchGroup.chunk", () => {
     const step = { gapAfter: "10" };
     const relist = () => ["a", "b", "c", "d"].map((key) => entry("ADDED", key, "20", step));
     for (const [eventBytes, isTooLong] of [[1024 * 1024, false], [1024 * 1024 + 400_000, true]] as const) {
-      const chunk = groupsOf(relist(), { eventBytes }).join().chunk(0, ALL);
+      const group = groupsOf(relist(), { eventBytes }).join();
+      const chunk = group.chunk(0, ALL);
       assert.deepEqual([chunk.isTooLong, chunk.isFull], [isTooLong, isTooLong]);
+      assert.equal(group.chunk(0, ALL), chunk);
       assert.equal(chunk.resourceVersion, isTooLong ? "" : "20");
     }
   });

@@ -21,6 +21,7 @@ function newWindows() {
   const failing = new Set<string>();
   /** What has lost its place, and cannot be read again. */
   const behind = new Set<string>();
+  const readings: string[] = [];
   const woken: string[] = [];
   const held = { bytes: 0 };
   const open = (name: string) => {
@@ -36,7 +37,10 @@ function newWindows() {
       },
       present,
       takeUnits: () => 0,
-      ready: () => Promise.reject(new StatusError(tooManyRequests())),
+      ready: () => {
+        readings.push(name);
+        return Promise.reject(new StatusError(tooManyRequests()));
+      },
     };
     const followed = fake as unknown as FollowedObjects<KubernetesObject>;
     const window = windows.join({
@@ -64,7 +68,7 @@ function newWindows() {
     return feed;
   };
   content.log.along.add({ grown: () => windows.grown() });
-  return { clock, informer, windows, failing, behind, open, held, woken: () => woken.splice(0) };
+  return { clock, informer, windows, failing, behind, readings, open, held, woken: () => woken.splice(0) };
 }
 
 describe("Windows", () => {
@@ -87,15 +91,15 @@ describe("Windows", () => {
   });
 
   it("end one for whose rows there is no room when all are read again, and read them once", async () => {
-    const { clock, informer, behind, open, woken } = newWindows();
+    const { clock, informer, behind, readings, open, woken } = newWindows();
     const feed = open("one");
     behind.add("one");
     informer.put(object("a/1", 1_001));
     await clock.advance(0);
     assert.deepEqual(woken(), ["one"]);
-    assert.equal(feed.hasNext, false);
+    for (let reader = 0; reader < 2; reader++) assert.equal(feed.hasNext, false);
     await clock.advance(0);
-    assert.deepEqual([woken(), feed.hasNext], [["one"], true]);
+    assert.deepEqual([woken(), feed.hasNext, readings], [["one"], true, ["one"]]);
     assert.deepEqual([feed.next().isCut, feed.lost().code], [true, 429]);
     feed.close();
   });
