@@ -228,6 +228,16 @@ describe("serve() has a page in Chromium that", {
     await page.resize(1280, 860);
   });
 
+  it("says at its beginning that nothing is cached where a link leads", async () => {
+    await open("#/api/v1/namespaces/shop/services?q=web");
+    await until(
+      text("summary"),
+      "Nothing is cached at /api/v1/namespaces/shop/services. All 2 resources are up to date with the server.",
+    );
+    await page.evaluate(`void (location.hash = "#")`);
+    await until(text("summary"), "All 2 resources are up to date with the server.");
+  });
+
   it("says which namespace the newest objects are of, in a cache of several", async () => {
     const source = { kind: "kubeconfig", path: join(folder, "config") } as const;
     server.create("v1/configmaps", { metadata: { name: "a", namespace: "shop" } });

@@ -4,10 +4,12 @@ import type { ResourceState } from "../dashboard_message.ts";
 import { byId, keyed, make, makeLink, makeRow, setClass, setText } from "./dom.ts";
 import type { View } from "./reading.ts";
 import { tableLink } from "./route.ts";
-import { ago, duration, number, plural } from "./texts.ts";
+import { ago, duration, number, plural, visible } from "./texts.ts";
 
 /** The time after which a problem that is over is no longer shown. */
 const OLD_PROBLEM_MS = 600_000;
+/** A longer path is of nothing that could be cached. */
+const MOST_PATH = 300;
 
 const PHASES: Readonly<Record<Exclude<ResourceState["phase"], "backingOff">, string>> = {
   idle: "not started",
@@ -126,8 +128,14 @@ export function showSummary(view: View): void {
   const only = namespaces === undefined
     ? ""
     : ` Only ${namespaces.length === 1 ? "namespace" : "namespaces"} ${namespaces.join(", ")} cached.`;
-  setText(byId("summary"), summaryOf(view) + only);
+  setText(byId("summary"), missingText() + summaryOf(view) + only);
   setClass(byId("summary"), isTrouble ? "summary trouble" : "summary");
+}
+
+/** Says of a link to a resource that is not cached, or not any more, that it led here for that. */
+function missingText(): string {
+  const [path] = location.hash.slice(1).split("?", 1);
+  return path.length < 2 ? "" : `Nothing is cached at ${visible(path.slice(0, MOST_PATH))}. `;
 }
 
 function summaryOf(view: View): string {
