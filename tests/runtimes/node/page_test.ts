@@ -350,6 +350,44 @@ describe("serve() has a page in Chromium that", {
     assert.equal(await page.evaluate<number>(`streams`), 1);
   });
 
+  it("holds one connection for an object, and shows its events as they come", async () => {
+    const source = { kind: "kubeconfig", path: join(folder, "config") } as const;
+    const event = (count: number) => ({
+      metadata: { name: "web-2.1", namespace: "shop" },
+      involvedObject: { kind: "Pod", name: "web-2", namespace: "shop" },
+      ...{
+        type: "Warning",
+        reason: "BackOff",
+        message: "Back-off",
+        count,
+        lastTimestamp: "2026-07-01T00:00:00Z",
+      },
+    });
+    server.create("v1/events", event(1));
+    const withEvents = await serve({ source, resources: ["pods", "events"], port: 0 });
+    await withEvents.synced();
+    await page.evaluateFirst(`if (location.search === "?one") {
+      const send = fetch;
+      window.streams = 0;
+      window.fetch = (request, init) => {
+        if (String(request.url ?? request).includes("watch=true")) {
+          window.streams++;
+          request.signal.addEventListener("abort", () => window.streams--);
+        }
+        return send(request, init);
+      };
+    }`);
+    await page.open("about:blank");
+    await page.open(`${withEvents.url}/?one#/api/v1/namespaces/shop/pods/web-2`);
+    const events = `[...document.querySelectorAll("#object-events li")].map((item) =>
+      [...item.children].slice(0, 2).map((part) => part.textContent).join(" "))`;
+    await until(events, ["Warning BackOffBack-off"]);
+    server.update("v1/events", event(2));
+    await until(events, ["2× BackOffBack-off"]);
+    assert.equal(await page.evaluate<number>(`streams`), 1);
+    await withEvents.stop();
+  });
+
   it("shows the labels that an object has now, and its owners", async () => {
     await open("#/api/v1/namespaces/shop/pods/web-10");
     await until(`document.querySelector("#object-facts .chip")?.textContent`, "app=web");

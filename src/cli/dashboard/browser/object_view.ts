@@ -6,12 +6,13 @@ import type { ResourceState } from "../dashboard_message.ts";
 import { changesBetween, type FieldChange } from "./changes.ts";
 import { byId, keyed, make, makeLink, setClass, setLink, setText } from "./dom.ts";
 import { EVENT_FIELDS, type EventObject, eventTimeMs, NEWEST_FIRST } from "./events.ts";
-import { refusalOf, repeat, type View } from "./reading.ts";
+import { readJson, refusalOf, repeat, type View } from "./reading.ts";
 import { factsOf, type Owned, ownedBy, ownersOf, type Relation } from "./relations.ts";
 import { listPath, objectPath, type ObjectRoute, tableLink } from "./route.ts";
 import { age, ago, visible } from "./texts.ts";
 
 const OWNED_MS = 5_000;
+const EVENTS_MS = 3_000;
 const MOST_EVENTS = 50;
 const MOST_CHANGES = 20;
 const COPIED_MS = 1_500;
@@ -21,15 +22,21 @@ interface SeenChange {
   readonly fields: readonly FieldChange[];
 }
 
+interface EventList {
+  readonly items: readonly EventObject[];
+  readonly window: { readonly total: number };
+}
+
 export class ObjectView {
   readonly #viewOf: () => View;
   readonly #onChange: () => void;
   #route: ObjectRoute<ResourceState> | undefined;
   #object: KubernetesObject | undefined;
   #store: WindowStore<KubernetesObject> | undefined;
-  #events: WindowStore<EventObject> | undefined;
+  #events: EventList | undefined;
   #stop = new AbortController();
   #stopOwned = () => {};
+  #stopEvents = () => {};
   #text = "";
   #lines: ReadonlySet<string> | undefined;
   #isReading = false;
@@ -43,7 +50,7 @@ export class ObjectView {
   }
 
   get windows(): readonly WindowStore<unknown>[] {
-    return [this.#store, this.#events].filter((store) => store !== undefined);
+    return this.#store === undefined ? [] : [this.#store];
   }
 
   open(route: ObjectRoute<ResourceState>): void {
@@ -70,14 +77,14 @@ export class ObjectView {
     });
     this.#store = store;
     store.subscribe(() => this.#receive(store));
-    this.#openEvents(route);
+    this.#followEvents(route);
   }
 
   close(): void {
     this.#stop.abort();
     this.#stopOwned();
+    this.#stopEvents();
     this.#store?.close();
-    this.#events?.close();
     this.#store =
       this.#events =
       this.#object =
@@ -187,35 +194,40 @@ export class ObjectView {
     }, OWNED_MS);
   }
 
-  #openEvents({ resource, namespace, name }: ObjectRoute<ResourceState>): void {
+  /**
+   * Reads the events of the object again and again. A window would take a second connection: over HTTP/1.1 a
+   * browser has six, for all of its tabs, and three visible objects would leave none.
+   */
+  #followEvents({ resource, namespace, name }: ObjectRoute<ResourceState>): void {
     const { state: { resources, cluster } } = this.#viewOf();
     const events = resources.find((resource) => resource.name === "events");
     if (events === undefined || resource.name === "events") return;
     // The events of objects without a namespace may be in any namespace.
     const scope = namespace ?? cluster.namespaces?.[0];
-    this.#events = openWindow<EventObject>({
-      url: listPath(events, scope),
+    const query = new URLSearchParams({
       filter: `involvedObject.name=${JSON.stringify(name)},involvedObject.kind=${
         JSON.stringify(resource.kind)
       }`,
       sortBy: NEWEST_FIRST,
-      fields: EVENT_FIELDS,
-      limit: MOST_EVENTS,
+      fields: EVENT_FIELDS.join(),
+      limit: String(MOST_EVENTS),
     });
-    this.#events.subscribe(() => {
+    this.#stopEvents = repeat(async (signal) => {
+      const list = await readJson<EventList>(`${listPath(events, scope)}?${query}`, { signal });
+      if (signal.aborted) return;
+      this.#events = list;
       this.#showEvents();
-      this.#onChange();
-    });
+    }, EVENTS_MS);
   }
 
   #showEvents(): void {
     if (this.#events === undefined) return;
-    const { rows, total, state } = this.#events.getSnapshot();
-    byId("card-events").hidden = state === "connecting";
+    const { items, window: { total } } = this.#events;
+    byId("card-events").hidden = false;
     setText(byId("object-events-count"), total === 0 ? "none" : String(total));
     const { nowMs } = this.#viewOf();
     keyed(byId("object-events"), {
-      items: rows,
+      items,
       keyOf: ({ metadata: { uid = "", name } = {} }) => uid || String(name),
       create: () => {
         const what = make("span", "what", make("span", "key"), make("span", "how"));
