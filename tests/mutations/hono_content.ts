@@ -941,4 +941,11 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: "required",
     test: "tests/hono/reads_test.ts",
   },
+  {
+    name: "states: many changes need a state that is kept",
+    file: "src/hono/content/states.ts",
+    find: "if (latest === undefined) return;",
+    replace: "",
+    test: "tests/hono/content/event_log_test.ts",
+  },
 ];

@@ -1057,4 +1057,48 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: "if (!this.#isDue) return false;",
     test: "tests/hono/send/window_looks_test.ts",
   },
+  {
+    name: "gzip: what compressing takes is not counted",
+    file: "src/hono/send/answers.ts",
+    find: "if (!readers.hasRoom(GZIP_STATE_BYTES) || !reader.take(GZIP_STATE_BYTES)) {",
+    replace: "if (!readers.hasRoom(GZIP_STATE_BYTES)) {",
+    test: "tests/hono/request/held_answers_test.ts",
+  },
+  {
+    name: "gzip: a list ends other answers so that it can be compressed",
+    file: "src/hono/send/answers.ts",
+    find: "!readers.hasRoom(GZIP_STATE_BYTES) || !reader",
+    replace: "!reader",
+    test: "tests/hono/request/held_answers_test.ts",
+  },
+  {
+    name: "read API: a list that cannot be read to its end stays open",
+    file: "src/hono/send/answers.ts",
+    find: "      } catch (error) {\n        end();\n        throw error;",
+    replace: "      } catch (error) {\n        throw error;",
+    test: "tests/hono/request/held_answers_test.ts",
+  },
+  {
+    name: "windows: a row that cannot be made ends the looks",
+    file: "src/hono/send/windows.ts",
+    find:
+      "} else if (begin !== undefined) this.#step(begin, { isPresent: false });\n    } catch (error) {\n      this.#fail(error);",
+    replace:
+      "} else if (begin !== undefined) this.#step(begin, { isPresent: false });\n    } catch (error) {\n      throw error;",
+    test: "tests/hono/send/window_looks_test.ts",
+  },
+  {
+    name: "watch: an object that cannot be read is an event that expired",
+    file: "src/hono/send/watch_stream.ts",
+    find: "if (isExpired(error)) this.cut();",
+    replace: "if (error) this.cut();",
+    test: "tests/hono/send/fan_out_test.ts",
+  },
+  {
+    name: "watch: an object that is not there any more breaks a watch off without 410",
+    file: "src/hono/send/watch_stream.ts",
+    find: "if (isExpired(error)) this.cut();\n      else this",
+    replace: "this",
+    test: "tests/hono/send/fan_out_test.ts",
+  },
 ];

@@ -234,9 +234,10 @@ describe("EventLog.window", () => {
     const informer = FakeInformer.with([], 10);
     const options = { clock: new FakeClock(), capacity: 100, capacityBytes: 1e9 };
     const { log, states } = new Content<KubernetesObject>(informer, options);
-    for (const isRead of [false, true]) {
-      if (isRead) states.snapshot();
-      for (let i = 0; i < 5_000; i++) informer.put(object(`shop/web-${i}`, 11 + i + (isRead ? 5_000 : 0)));
+    for (const from of [10, 5_010, 100]) {
+      if (from === 5_010) states.snapshot();
+      if (from === 100) informer.relist([], 100); // a restored server, of which no state is kept
+      for (let i = 0; i < 5_000; i++) informer.put(object(`shop/web-${i}`, from + 1 + i));
       assert.ok(log.changedKeys.size < 4_096, `${log.changedKeys.size}`);
     }
     const { length, key, object: objectAt } = states.snapshot();

@@ -5,6 +5,7 @@ import { silentLogger } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { readApiOf } from "../../../src/hono/read_api.ts";
 import { newReadApiState } from "../../../src/hono/read_api_state.ts";
+import { GZIP_STATE_BYTES } from "../../../src/hono/send/gzip.ts";
 import { MOST_PIECE } from "../../../src/hono/request/readers.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { settle } from "../../../src/util/clock.ts";
@@ -32,7 +33,7 @@ function newApi(options: Partial<ReadApiOptions> = {}) {
   /** A request of a client, whose answer is not sent before that promise settles. */
   const request = (path: string, completed: Promise<void>, headers: Readonly<Record<string, string>>) =>
     api.request(path, { headers }, { completed, remoteAddr: { hostname: "10.0.0.1" } });
-  return { state, api, request };
+  return { state, api, informers, request };
 }
 
 describe("readApi, while an answer is not sent yet,", () => {
@@ -109,6 +110,42 @@ describe("readApi, while an answer is not sent yet,", () => {
       }
       assert.equal(readers.keep(room), true, "everything gives way");
     }
+  });
+
+  it("counts what compressing a list of its own takes, which ends no other answer", async () => {
+    const { state: { readers }, api, informers } = newApi({ maxReaderBytes: 10_000_000 });
+    informers["v1/pods"].put(object("shop/large", 10, { text: "random ".repeat(50_000) }));
+    // A state of the past is made for one reader.
+    const path = "/api/v1/pods?resourceVersion=10&resourceVersionMatch=Exact";
+    const encodingOf = async () => {
+      const response = await api.request(path, { headers: { "Accept-Encoding": "gzip" } });
+      const held = readers.heldBytes;
+      await response.body!.cancel();
+      await settle();
+      return [response.headers.get("Content-Encoding"), held];
+    };
+    const [encoding, held] = await encodingOf();
+    const piece = readers.sharedListPieceLength;
+    assert.equal(encoding, "gzip");
+    assert.ok(Number(held) >= piece + GZIP_STATE_BYTES && Number(held) < piece + GZIP_STATE_BYTES + 100);
+    const other = readers.enter("other")!;
+    other.onSpent = () => assert.fail("the answer of another reader has ended");
+    assert.ok(other.take(10_000_000 - GZIP_STATE_BYTES - piece + 1_000));
+    assert.equal((await encodingOf())[0], null);
+    assert.ok(other.heldBytes > 0);
+  });
+
+  it("holds nothing for a list any more of which an object cannot be read", async () => {
+    const { state: { readers }, api, informers } = newApi();
+    for (const name of ["a", "b", "c"]) {
+      informers["v1/pods"].put(object(`shop/${name}`, 10, { text: "x".repeat(MOST_PIECE) }));
+    }
+    const unreadable = { toJSON: () => assert.fail("the object cannot be read") };
+    informers["v1/pods"].put(object("shop/z", 11, { unreadable }));
+    const response = await api.request("/api/v1/pods");
+    await assert.rejects(response.text(), /cannot be read/);
+    await settle();
+    assert.deepEqual([readers.heldBytes, readers.count], [0, 0]);
   });
 
   it("counts the bytes of the index of OpenAPI for its reader below the path of another app, too", async () => {

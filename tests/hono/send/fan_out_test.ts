@@ -17,6 +17,7 @@ import { newObjectView } from "../../../src/hono/send/view_text.ts";
 import { newSelection, type Selection } from "../../../src/hono/content/selection.ts";
 import { EntryViews, WatchGroups } from "../../../src/hono/send/watch_groups.ts";
 import { parseLabelSelector } from "../../../src/meta/labels.ts";
+import { newStatus, StatusError } from "../../../src/meta/status.ts";
 import { parseResource } from "../../../src/meta/resource.ts";
 import { ObjectHolding } from "../../../src/store/holding.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
@@ -700,6 +701,33 @@ describe("openWatch, its response,", () => {
     assert.equal(api.endWatches(), 1);
     const sink = new Sink(response);
     assert.deepEqual([sink.events.length, sink.ended], [1, true]);
+  });
+
+  it("breaks off, and no other does, where an object cannot be read; with 410 where it never can", async () => {
+    for (
+      const error of [
+        new Error("it cannot be read"),
+        new StatusError(newStatus(410, "Expired", "it is not there")),
+      ]
+    ) {
+      const { api, informer } = apiOf([]);
+      const [all, red] = [
+        new Sink(await api.request(WATCH)),
+        new Sink(await api.request(`${WATCH}&labelSelector=color%3Dred`)),
+      ];
+      const unreadable = {
+        toJSON: () => {
+          throw error;
+        },
+      };
+      informer.put(object("shop/a", 1_001, { unreadable }));
+      informer.put(object("shop/b", 1_002, { labels: { color: "red" } }));
+      await settle();
+      assert.deepEqual([red.events.map(({ type }) => type), red.ended], [["ADDED"], false]);
+      const codes = all.events.map(({ type, object }) => `${type} ${object.code}`);
+      assert.deepEqual([codes, all.ended], [error instanceof StatusError ? ["ERROR 410"] : [], true]);
+      assert.equal(api.endWatches(), 1);
+    }
   });
 
   it("has all that waits at the end, in pieces of 64 KiB or of one chunk", async () => {

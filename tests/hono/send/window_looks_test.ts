@@ -50,7 +50,10 @@ function newWindows() {
         itemsField: "items",
         first: undefined,
         offset: () => 0,
-        row: (value) => ({ id: "row", json: JSON.stringify(value) }),
+        row: (value) => {
+          if (failing.has(`row of ${name}`)) throw new Error(`the row of ${name} cannot be read`);
+          return { id: "row", json: JSON.stringify(value) };
+        },
         list: (metadata) => ({ metadata }),
         bookmark: (metadata) => ({ metadata }),
       },
@@ -102,6 +105,19 @@ describe("Windows", () => {
     assert.deepEqual([woken(), feed.hasNext, readings], [["one"], true, ["one"]]);
     assert.deepEqual([feed.next().isCut, feed.lost().code], [true, 429]);
     feed.close();
+  });
+
+  it("end one of which a row cannot be made, and say why", async () => {
+    const { clock, informer, failing, open, held } = newWindows();
+    const [one, other] = [open("one"), open("other")];
+    failing.add("row of one");
+    informer.put(object("a/1", 1_001));
+    await clock.advance(0);
+    assert.deepEqual([one.next().isCut, one.lost().code], [true, 500]);
+    assert.equal(one.lost().message, "the row of one cannot be read");
+    assert.match(new TextDecoder().decode(other.next().bytes), /"1001"/);
+    for (const feed of [one, other]) feed.close();
+    assert.equal(held.bytes, 0);
   });
 
   it("look after their rest, whichever of them have ended meanwhile", async () => {
