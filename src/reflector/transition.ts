@@ -32,8 +32,6 @@ import { rhythmAfterList, rhythmAfterWatch } from "./relists.ts";
 import type { Change, Effect, Outcome, ReflectorState, Step, Transition, WatchEnd } from "./state.ts";
 import { listedAt } from "./store_writer.ts";
 
-/** A watch that ends sooner, for no reason given, is a failure when it comes to pacing. */
-const SHORT_MS = 5_000;
 /** A watch that lasts so long was well, whatever ended it. */
 const LONG_MS = 120_000;
 
@@ -265,7 +263,8 @@ function endOf(
   // A connection that broke is a watch that ended: what it delivered is valid, and the next one continues
   // from there.
   const failure = networkErrorOf(error) === undefined ? error : undefined;
-  const isVeryShort = failure === undefined && events === 0 && lastedMs < VERY_SHORT_WATCH_MS;
+  const isShort = lastedMs < VERY_SHORT_WATCH_MS;
+  const isVeryShort = failure === undefined && events === 0 && isShort;
   const { rhythm, isDue } = rhythmAfterWatch(state.rhythm, followed);
   const next = { ...state, rhythm, failures: failed(state.failures, error, now) };
   if (failure instanceof RelistDue) return { state: next, effects: [measured(false)], end: { relist: true } };
@@ -278,7 +277,7 @@ function endOf(
     return {
       state: next,
       effects: [measured(false), { do: "forgetWarnings" }],
-      end: { isShort: lastedMs < SHORT_MS },
+      end: { isShort },
     };
   }
   const cause = isVeryShort ? new VeryShortWatchError(name) : failure;

@@ -45,7 +45,7 @@ const NOW_MS = 100_000;
 const NOW = { wallMs: 5_000_000, monotonicMs: NOW_MS };
 const HOUR_MS = 3_600_000;
 const LONG_MS = 10_000;
-const SHORT_MS = 2_000;
+const SHORT_MS = 999;
 const closed = { cause: "unfinished", message: "it was closed" } as const;
 const settings: ReflectorState["settings"] = {
   name: "pods",
@@ -520,10 +520,16 @@ const rows: readonly Row[] = [
     step: { do: "watch" },
   },
   {
-    name: "a watch that ended cleanly, but was short, is followed by the next after a delay",
-    state: at10,
+    name: "a watch that had an event and ended within a second is followed by the next after a delay",
+    state: { ...at10, position: { ...at10.position, events: 1 } },
     outcome: { of: "watch", ended: undefined, lastedMs: SHORT_MS },
     step: { do: "backOff", then: "watch" },
+  },
+  {
+    name: "a watch that lasted a second is followed by the next at once, as a longer one",
+    state: at10,
+    outcome: { of: "watch", ended: undefined, lastedMs: SHORT_MS + 1 },
+    step: { do: "watch" },
   },
   {
     name: "a watch on which a change was lost is followed at once by a list of everything",
