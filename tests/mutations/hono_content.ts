@@ -948,4 +948,11 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/hono/content/event_log_test.ts",
   },
+  {
+    name: "merged: observers see objects as their clusters have them",
+    file: "src/hono/content/merged_informer.ts",
+    find: 'held instanceof SourceObject ? held.opened("open") : held as KubernetesObject',
+    replace: "(held instanceof SourceObject ? held.held : held) as KubernetesObject",
+    test: "tests/hono/content/merged_sources_test.ts",
+  },
 ];

@@ -112,8 +112,7 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
     const first = this.#firstAfter(resourceVersion);
     if (first === undefined) return undefined;
     if (this.#kept.length === 0 || this.#kept[0].sequence < first) this.snapshot();
-    const { snapshot, blocks, sequence } = this.#kept.findLast((state) => state.sequence >= first) ??
-      this.#kept[0];
+    const { snapshot, blocks, sequence } = this.#kept.findLast((state) => state.sequence >= first)!;
     const before = this.#changedIn(first, sequence);
     if (before.size === 0) return { ...snapshot, resourceVersion };
     return snapshotOf(withChanges(blocks, before.keys(), (key) => before.get(key)), resourceVersion);

@@ -37,6 +37,21 @@ describe("MergedInformer, its sources,", () => {
     assert.deepEqual([merged.indexer.listKeys(), seen], [["shop/a"], []]);
   });
 
+  it("have objects that observers see as the whole shows them", () => {
+    const [first, second] = [FakeInformer.with([], 10), FakeInformer.with([], 20)];
+    const merged = merge([first, second], "cluster");
+    const seen: (string | undefined)[] = [];
+    const end = merged.observe((event) => {
+      if ("object" in event) seen.push(event.object.metadata?.name);
+      if (event.type === "updated") seen.push(event.oldObject.metadata?.name);
+    });
+    second.put(object("a/x", 21));
+    second.put(object("a/x", 22));
+    second.remove("a/x", 23);
+    assert.deepEqual(seen, Array(4).fill("s1.x"));
+    end();
+  });
+
   it("are taken as one list each once they have content, also where only their state says so", () => {
     const late = [new FakeInformer(), new FakeInformer(), new FakeInformer()];
     const listeners = new Set<() => void>();

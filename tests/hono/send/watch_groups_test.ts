@@ -135,6 +135,8 @@ describe("WatchGroup.chunk", () => {
       const chunk = group.chunk(0, ALL);
       assert.deepEqual([chunk.isTooLong, chunk.isFull], [isTooLong, isTooLong]);
       assert.equal(group.chunk(0, ALL), chunk);
+      const large = groupsOf([entry("ADDED", "a", "11")], { eventBytes: 5 * eventBytes }).join();
+      assert.equal(large.chunk(0, ALL).isTooLong, false, "one event of any length");
       assert.equal(chunk.resourceVersion, isTooLong ? "" : "20");
     }
   });
