@@ -1108,4 +1108,11 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: "isTooLong = length > RELIST_BYTES;",
     test: "tests/hono/send/watch_groups_test.ts",
   },
+  {
+    name: "watch groups: two relists at one version are one",
+    file: "src/hono/send/watch_groups.ts",
+    find: "isWithinStep = !isBookmark && isSameStep",
+    replace: "isWithinStep = isSameStep",
+    test: "tests/hono/send/watch_groups_test.ts",
+  },
 ];

@@ -127,6 +127,18 @@ describe("WatchGroup.chunk", () => {
     assert.equal(two.join().chunk(0, { length: 1, skipThrough: "" }).to, 1);
   });
 
+  it("has two relists at one version one after the other: what the second deletes is not deleted before", () => {
+    const step = { gapAfter: "20", isLate: true };
+    const { join } = groupsOf([
+      entry("ADDED", "a", "20", step),
+      entry("BOOKMARK", "", "20", step),
+      entry("DELETED", "a", "20", step),
+      entry("BOOKMARK", "", "20", step),
+    ]);
+    assert.equal(shown(join().chunk(0, ALL)), "Aa Da");
+    assert.equal(shown(join({ allowBookmarks: true }).chunk(0, ALL)), "Aa 20() Da 20()");
+  });
+
   it("is too long with a relist of more than 4 MiB", () => {
     const step = { gapAfter: "10" };
     const relist = () => ["a", "b", "c", "d"].map((key) => entry("ADDED", key, "20", step));
