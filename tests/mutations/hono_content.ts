@@ -955,4 +955,11 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: "(held instanceof SourceObject ? held.held : held) as KubernetesObject",
     test: "tests/hono/content/merged_sources_test.ts",
   },
+  {
+    name: "merged: what was deleted while nothing observed it is there again",
+    file: "src/hono/content/merged_informer.ts",
+    find: "this.#owners.clear();",
+    replace: "",
+    test: "tests/hono/content/merged_sources_test.ts",
+  },
 ];
