@@ -1115,4 +1115,18 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: "isWithinStep = isSameStep",
     test: "tests/hono/send/watch_groups_test.ts",
   },
+  {
+    name: "windows: the bytes of steps are not counted",
+    file: "src/hono/send/windows.ts",
+    find: "for (const step of this.#steps) bytes += step.bytes.byteLength;",
+    replace: "",
+    test: "tests/hono/send/window_looks_test.ts",
+  },
+  {
+    name: "windows: a step more is kept",
+    file: "src/hono/send/windows.ts",
+    find: "if (this.#steps.length > KEPT_STEPS) this.#steps.shift();",
+    replace: "if (this.#steps.length > KEPT_STEPS + 1) this.#steps.shift();",
+    test: "tests/hono/send/window_looks_test.ts",
+  },
 ];

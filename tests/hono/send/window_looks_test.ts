@@ -120,6 +120,24 @@ describe("Windows", () => {
     assert.equal(held.bytes, 0);
   });
 
+  it("count the bytes of their rows, and of the last four steps", async () => {
+    const { clock, informer, open, held } = newWindows();
+    const feed = open("one");
+    const bytes = [held.bytes];
+    for (let version = 1_001; version <= 1_006; version++) {
+      informer.put(object("a/1", version));
+      await clock.advance(2_000);
+      feed.next();
+      bytes.push(held.bytes);
+    }
+    const [rows, one] = bytes;
+    const steps = bytes.map((each) => (each - rows) / (one - rows));
+    assert.ok(one - rows > 100, `${one - rows}`);
+    assert.deepEqual(steps, [0, 1, 2, 3, 4, 4, 4]);
+    feed.close();
+    assert.equal(held.bytes, 0);
+  });
+
   it("look after their rest, whichever of them have ended meanwhile", async () => {
     const { clock, informer, open, woken, held } = newWindows();
     const [one, other] = [open("one"), open("other")];
