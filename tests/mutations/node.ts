@@ -676,4 +676,25 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     replace: "if (limitMs === 0) return;",
     test: "tests/node/served_connections_test.ts",
   },
+  {
+    name: "sockets: the error of a connection that is upgraded ends the process",
+    file: "src/node/serving/served_sockets.ts",
+    find: '      socket.on("error", () => socket.destroy());\n',
+    replace: "",
+    test: "tests/node/served_sockets_test.ts",
+  },
+  {
+    name: "sockets: an answer to an upgrade says that its connection stays open",
+    file: "src/node/serving/served_sockets.ts",
+    find: "      outgoing.shouldKeepAlive = false;\n",
+    replace: "",
+    test: "tests/node/served_sockets_test.ts",
+  },
+  {
+    name: "sockets: the connection of a WebSocket is still one of an answer",
+    file: "src/node/serving/served_sockets.ts",
+    find: '      env.outgoing.detachSocket(waiting.socket as Parameters<ServerResponse["detachSocket"]>[0]);\n',
+    replace: "",
+    test: "tests/node/served_sockets_test.ts",
+  },
 ];

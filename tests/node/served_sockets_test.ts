@@ -118,7 +118,28 @@ describe("ServedSockets.serve", () => {
   });
 });
 
+describe("ServedSockets.serve, a connection", () => {
+  it("closes with what its client breaks off, which ends no process", () => {
+    const { socket } = upgraded(HANDSHAKE);
+    socket.emit("error", new Error("reset"));
+    assert.equal(socket.isDestroyed, true);
+  });
+
+  it("says in an answer that it closes, and is no part of one once a WebSocket is accepted", () => {
+    const { sockets, socket, requests: [request] } = upgraded(HANDSHAKE);
+    assert.equal(request.outgoing.shouldKeepAlive, false);
+    assert.equal(socket._httpMessage, request.outgoing);
+    sockets.envOf(request).acceptWebSocket!(undefined);
+    assert.deepEqual([socket._httpMessage, request.outgoing.socket], [null, null]);
+  });
+});
+
 describe("ServedSockets.envOf", () => {
+  it("has no WebSocket for a request that the server has not upgraded", () => {
+    const { sockets, requests: [{ outgoing }] } = upgraded(HANDSHAKE);
+    assert.equal("acceptWebSocket" in sockets.envOf({ incoming: incoming(HANDSHAKE), outgoing }), false);
+  });
+
   it("keeps a client that pings for hours, a hundred times in ten seconds at most", () => {
     const { monotonicNow } = realClock;
     let nowMs = 1_000;

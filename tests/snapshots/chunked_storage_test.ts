@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import type { SnapshotEntry } from "@listwatch/cache/informer";
 import { ChunkedStorage, type ChunkStore, MANIFEST } from "../../src/snapshots/chunked_storage.ts";
 import { crc32 } from "../../src/snapshots/saved_values.ts";
+import { laterTurn } from "../../src/util/clock.ts";
 import { change, changed, type Content, loadContent, loadOrRefusal, PODS, put } from "./saved.ts";
 
 class Stopped extends Error {}
@@ -306,6 +307,39 @@ describe("ChunkedStorage", () => {
     await storage.save(CHANGES[3]);
   });
 
+  it("writes no manifest where one of its chunks could not be written", async () => {
+    const all = new MemoryChunks();
+    await saveAll(all, CHANGES.slice(0, 1));
+    for (let lost = 0; lost < all.chunks.length; lost++) {
+      const chunks = new MemoryChunks();
+      const storage = new ChunkedStorage(chunks);
+      await storage.load(PODS);
+      const write = chunks.put.bind(chunks);
+      chunks.put = (name, bytes) =>
+        name.endsWith(`-${lost}`) ? Promise.reject(new Stopped()) : write(name, bytes);
+      await assert.rejects(() => storage.save(CHANGES[0]), (error: Error) => error.cause instanceof Stopped);
+      assert.equal(chunks.values.has(MANIFEST), false);
+    }
+  });
+
+  it("gives others turns of the event loop while it saves and loads many objects", async () => {
+    const chunks = new MemoryChunks({ chunkBytes: 10_000 });
+    const storage = new ChunkedStorage(chunks);
+    await storage.load(PODS);
+    let turns = 0;
+    let isOver = false;
+    const counting = (async () => {
+      for (; !isOver; turns++) await laterTurn();
+    })();
+    const puts = Array.from({ length: 4_000 }, (_, i) => put(`shop/web-${i}`));
+    await storage.save(change(1, { replaces: true, puts }));
+    const saving = turns;
+    await new ChunkedStorage(chunks).load(PODS);
+    isOver = true;
+    await counting;
+    assert.ok(saving >= 10 && turns - saving >= 10, `${saving} turns, and ${turns - saving}`);
+  });
+
   it("has all objects with their heads, two hundred at a time", async () => {
     const chunks = new MemoryChunks({ chunkBytes: 10_000 });
     const storage = new ChunkedStorage(chunks);
@@ -321,7 +355,7 @@ describe("ChunkedStorage", () => {
   });
 
   it("refuses a record that is none, though it has the checksum that its manifest says", async () => {
-    for (const record of ["[]", "{}\n", '[]\n"text"\n', "[]\n[\n"]) {
+    for (const record of ["[]", "[]x", "{}\n", '[]\n"text"\n', "[]\n[\n"]) {
       const chunks = new MemoryChunks({ chunkBytes: 10_000 });
       await saveAll(chunks, CHANGES.slice(0, 1));
       const bytes = new TextEncoder().encode(record);
