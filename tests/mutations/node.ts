@@ -697,4 +697,32 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/node/served_sockets_test.ts",
   },
+  {
+    name: "kubeconfig: the proxy variables of the process are not read",
+    file: "src/node/kubeconfig/kubeconfig_rest_config.ts",
+    find: "proxyFromEnvironment(server, options.env ?? process.env)",
+    replace: "proxyFromEnvironment(server, options.env!)",
+    test: "tests/node/proxy_test.ts",
+  },
+  {
+    name: "exec: each request opens connections of its own",
+    file: "src/node/kubeconfig/exec_credentials.ts",
+    find: "if (this.#fetch === undefined || this.#fetchCert !== cert) {",
+    replace: "{",
+    test: "tests/node/kubeconfig_test.ts",
+  },
+  {
+    name: "exec: the answer that refused a certificate keeps its connection",
+    file: "src/node/kubeconfig/exec_credentials.ts",
+    find: "    response.body?.cancel().catch(() => {});\n",
+    replace: "",
+    test: "tests/node/kubeconfig_test.ts",
+  },
+  {
+    name: "tls: the answer that refused the certificate of files keeps its connection",
+    file: "src/node/fetch/tls_fetch.ts",
+    find: "    response.body?.cancel().catch(() => {});\n",
+    replace: "",
+    test: "tests/node/tls_fetch_test.ts",
+  },
 ];

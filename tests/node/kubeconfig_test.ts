@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import process from "node:process";
 import { delimiter, join } from "node:path";
@@ -10,6 +12,7 @@ import { FakeClock } from "@listwatch/cache/testing";
 import { FileToken } from "../../src/node/kubeconfig/rest_config.ts";
 import { ExecCredentials } from "../../src/node/kubeconfig/exec_credentials.ts";
 import { LogRecorder } from "../log_recorder.ts";
+import { until } from "../until.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "listwatch-kubeconfig-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -272,6 +275,41 @@ describe("ExecCredentials", () => {
     credentials.forget("", status);
     await credentials.token();
     assert.equal(runs(), 2);
+  });
+
+  it("uses the connections of a certificate again, and gives up the answer that refuses it", async () => {
+    const pem = (name: string) => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8");
+    const apiVersion = "client.authentication.k8s.io/v1";
+    const command = file("presenting", `#!/bin/sh\ncat ${join(folder, "presented")}\n`);
+    const present = (name: string) => {
+      const status = { clientCertificateData: pem(`${name}.crt`), clientKeyData: pem(`${name}.key`) };
+      file("presented", JSON.stringify({ apiVersion, status }));
+    };
+    const sockets = new Set<Socket>();
+    let refuses = false;
+    let closed = 0;
+    const server = createServer(({ socket }, response) => {
+      sockets.add(socket);
+      if (!refuses) return void response.end("yes");
+      response.once("close", () => closed++);
+      response.writeHead(401).write("no");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      present("client");
+      const { fetch } = new ExecCredentials({ command, apiVersion }, options);
+      for (let i = 0; i < 3; i++) await (await fetch(url)).text();
+      assert.equal(sockets.size, 1);
+      refuses = true;
+      present("server");
+      const refused = await fetch(url);
+      await until(() => closed === 1);
+      await refused.body?.cancel();
+    } finally {
+      server.close();
+      server.closeAllConnections();
+    }
   });
 
   it("runs the plugin again when its token expires although the wall clock was set back", async () => {

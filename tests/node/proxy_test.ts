@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { describe, it } from "node:test";
 import { KubeconfigError, loadCluster, restConfigFromKubeconfig } from "@listwatch/cache/node";
 import { explainingProxy, parseProxy, type Proxy, proxyFromEnvironment } from "../../src/node/fetch/proxy.ts";
@@ -156,6 +157,17 @@ describe("restConfigFromKubeconfig with a proxy-url", () => {
     const env = { HTTPS_PROXY: "socks5://unsupported" };
     await restConfigFromKubeconfig(kubeconfig(PROXY), { env });
     await assert.rejects(restConfigFromKubeconfig(kubeconfig(""), { env }), /HTTPS_PROXY: socks5 is not/);
+  });
+
+  it("reads the variables of the process where none are given", async () => {
+    const { HTTPS_PROXY: before } = process.env;
+    process.env.HTTPS_PROXY = "socks5://unsupported";
+    try {
+      await assert.rejects(restConfigFromKubeconfig(kubeconfig("")), /HTTPS_PROXY: socks5 is not/);
+    } finally {
+      if (before === undefined) delete process.env.HTTPS_PROXY;
+      else process.env.HTTPS_PROXY = before;
+    }
   });
 });
 

@@ -171,9 +171,11 @@ describe("createFileCertificateFetch, after a 401 response", () => {
       writeFileSync(files.keyFile, pem(`${name}.key`));
     };
     const asked: string[] = [];
+    let closed = 0;
     const server = createHttpServer((request, response) => {
       asked.push(request.headers.authorization ?? "no token");
-      response.writeHead(401).end();
+      response.once("close", () => closed++);
+      response.writeHead(401).write("no");
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     try {
@@ -187,6 +189,8 @@ describe("createFileCertificateFetch, after a 401 response", () => {
       assert.deepEqual(asked.splice(0), ["Bearer old"]);
       await (await ask(url)).body?.cancel();
       assert.deepEqual(asked, ["no token", "no token"]);
+      // Nothing more of the answers without a reader is received.
+      await eventually(() => closed === 3);
     } finally {
       server.close();
       server.closeAllConnections();

@@ -66,7 +66,7 @@ export class ExecCredentials {
     const sent = new Headers(init?.headers).get("Authorization");
     this.forget((sent ?? "").replace(/^Bearer /, ""), status);
     // A caller that sent a token sends another one; another certificate can only be presented here.
-    if (sent !== null || !status.clientCertificateData) return response;
+    if (sent !== null) return response;
     const renewed = await this.#credentials().catch(() => status);
     if (renewed.token || renewed.clientCertificateData === status.clientCertificateData) return response;
     response.body?.cancel().catch(() => {});
