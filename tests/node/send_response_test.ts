@@ -47,6 +47,26 @@ describe("sendResponse", () => {
     ]);
   });
 
+  it("gives up a body whose client has left, before it began to write or in the middle of a chunk", async () => {
+    for (const hasLeftBefore of [true, false]) {
+      const { outgoing, events, written } = newOutgoing();
+      events.destroyed = hasLeftBefore;
+      let isGivenUp = false;
+      const body = new ReadableStream({
+        start: (controller) => controller.enqueue(new Uint8Array(20 * 256 * 1024)),
+        cancel: () => void (isGivenUp = true),
+      });
+      const sent = sendResponse(new Response(body), outgoing);
+      if (!hasLeftBefore) {
+        await until(() => written.length === 1);
+        events.destroyed = true;
+        events.emit("close");
+      }
+      await sent;
+      assert.deepEqual([isGivenUp, written.length], [true, hasLeftBefore ? 0 : 1]);
+    }
+  });
+
   it("notifies a watch whose client has left, before it began to write or later, and writes nothing then", async () => {
     for (const hasLeftBefore of [true, false]) {
       const { outgoing, events, written } = newOutgoing();

@@ -5,6 +5,7 @@ import { newCluster } from "@listwatch/cache";
 import { ListenError, serveFetch } from "@listwatch/cache/node";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { newListenError } from "../../src/node/serving/serve_fetch.ts";
+import { realClock } from "../../src/util/clock.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { until } from "../until.ts";
 
@@ -200,7 +201,7 @@ describe("serveFetch", () => {
     await server.finished;
   });
 
-  it("answers 500 where its handler throws, and logs why", async () => {
+  it("answers 500 where its handler throws, and logs why, but not for each of many requests", async () => {
     const stop = new AbortController();
     const log = new LogRecorder();
     const server = await serveFetch(() => {
@@ -209,9 +210,41 @@ describe("serveFetch", () => {
     const response = await fetch(`${server.url}/a?b`);
     assert.deepEqual([response.status, await response.text()], [500, "Internal error\n"]);
     assert.deepEqual(log.lines, ["error: GET /a failed: no luck"]);
+    for (let i = 0; i < 50; i++) await (await fetch(server.url)).text();
+    assert.ok(log.lines.length <= 20, `${log.lines.length} lines`);
     stop.abort();
     await server.finished;
     await assert.rejects(serveFetch(() => new Response(), { signal: stop.signal }), { name: "AbortError" });
+  });
+
+  it("leaves no timer behind once it has stopped: it would listen again", async () => {
+    const { setTimeout, clearTimeout } = realClock;
+    const pending = new Set<unknown>();
+    Object.assign(realClock, {
+      setTimeout(callback: () => void, ms: number) {
+        const timer = setTimeout(() => (pending.delete(timer), callback()), ms);
+        pending.add(timer);
+        return timer;
+      },
+      clearTimeout(timer: unknown) {
+        pending.delete(timer);
+        clearTimeout(timer);
+      },
+    });
+    try {
+      let answer: ((response: Response) => void) | undefined;
+      const server = await serveFetch(() => new Promise((resolve) => answer = resolve));
+      const answered = fetch(server.url).then((response) => response.text());
+      await until(() => answer !== undefined);
+      assert.ok(pending.size > 0);
+      const stopped = server.stop(60_000);
+      answer!(new Response("hello"));
+      assert.equal(await answered, "hello");
+      await stopped;
+      assert.equal(pending.size, 0);
+    } finally {
+      Object.assign(realClock, { setTimeout, clearTimeout });
+    }
   });
 
   it("does not replace the global Request and Response", async () => {

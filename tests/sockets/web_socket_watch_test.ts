@@ -6,6 +6,7 @@ import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { FakeInformer, object } from "../hono/fake_informer.ts";
+import { until } from "../until.ts";
 import { pem } from "./certificates.ts";
 
 const WATCH = "/api/v1/pods?watch=true";
@@ -260,6 +261,51 @@ describe("serveFetch({ webSockets })", { timeout: 60_000 }, () => {
     }
     stop.abort();
     await finished;
+  });
+});
+
+describe("serveFetch, once a WebSocket is accepted", { timeout: 60_000 }, () => {
+  /** Accepts the WebSocket of one client, and answers. */
+  async function accepted(
+    answer: () => Response,
+    look: (client: RawClient, stop: AbortController) => Promise<unknown>,
+  ) {
+    const stop = new AbortController();
+    const { url, finished } = await serveFetch((request, env) => {
+      assert.ok(upgradeServed(request, { protocol: undefined, env }));
+      return answer();
+    }, { webSockets: true, signal: stop.signal, logger: silentLogger });
+    const client = new RawClient(url, [KEY]);
+    try {
+      await look(client, stop);
+    } finally {
+      client.socket.destroy();
+      stop.abort();
+      await finished;
+    }
+  }
+
+  const closed = ({ socket }: RawClient) => until(() => socket.resume().closed);
+
+  it("closes its connection where the fetch function fails then", async () => {
+    const fail = () => {
+      throw new Error("no luck");
+    };
+    await accepted(fail, closed);
+  });
+
+  it("closes its connection when the server stops", async () => {
+    await accepted(() => new Response(null), async (client, stop) => {
+      await client.until("101 Switching Protocols");
+      stop.abort();
+      await closed(client);
+    });
+  });
+
+  it("gives up what it was to send beside it", async () => {
+    let isGivenUp = false;
+    const body = new ReadableStream({ cancel: () => void (isGivenUp = true) });
+    await accepted(() => new Response(body), () => until(() => isGivenUp));
   });
 });
 
