@@ -1,9 +1,13 @@
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readdir } from "node:fs/promises";
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import process from "node:process";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { newAcceptProbe } from "../../src/node/serving/accept_probe.ts";
+import { realClock } from "../../src/util/clock.ts";
+import { until } from "../until.ts";
 
 const PROGRAM = fileURLToPath(new URL("./served_program.ts", import.meta.url));
 const LIMIT = 512;
@@ -52,4 +56,37 @@ describe("newAcceptProbe", { skip }, () => {
       await new Promise((resolve) => child.once("close", resolve));
     }
   });
+});
+
+describe("newAcceptProbe, where nothing listens", () => {
+  for (const isStopped of [false, true]) {
+    it(isStopped ? "does nothing more once it is stopped" : "tries again and again", async () => {
+      const { setTimeout: realTimeout, clearTimeout: clearReal } = realClock;
+      const looks: (() => void)[] = [];
+      Object.assign(realClock, { setTimeout: (look: () => void) => looks.push(look), clearTimeout() {} });
+      try {
+        const server = createServer();
+        await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+        const { port } = server.address() as AddressInfo;
+        await new Promise((resolve) => server.close(resolve));
+        let tries = 0;
+        const probe = newAcceptProbe("127.0.0.1", () => port, () => {
+          tries++;
+          return Promise.reject(new Error("no file descriptor"));
+        });
+        looks.shift()!();
+        await until(() => looks.length === 1);
+        looks.shift()!();
+        if (isStopped) probe.stop();
+        // Its connection is refused first.
+        const client = connect({ host: "127.0.0.1", port });
+        await new Promise((resolve) => client.on("error", () => {}).once("close", resolve));
+        if (!isStopped) await until(() => looks.length === 1);
+        else await new Promise((resolve) => setTimeout(resolve, 20));
+        assert.deepEqual([tries, looks.length], isStopped ? [0, 0] : [1, 1]);
+      } finally {
+        Object.assign(realClock, { setTimeout: realTimeout, clearTimeout: clearReal });
+      }
+    });
+  }
 });

@@ -243,32 +243,43 @@ describe("newNodeFetch", () => {
     }
   });
 
-  // Only Node uses this fetch, and shows whether a connection is reused.
-  it(
-    "sends a GET again on a new connection when the server had closed the kept one",
-    { skip: !isNode },
-    async () => {
-      let connections = 0;
-      const server = createSocketServer((socket) => {
-        connections++;
-        let requests = 0;
-        socket.on("error", () => {});
-        socket.on("data", () => {
-          if (requests++ > 0) socket.resetAndDestroy();
-          else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-        });
-      });
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      const fetch = newNodeFetch({});
-      for (let i = 0; i < 3; i++) {
-        assert.equal(await (await fetch(url)).text(), "ok");
-        await turn();
-      }
-      assert.equal(connections, 3);
-      // A write may have had its effect: it is not sent twice.
-      await assert.rejects(async () => await fetch(url, { method: "POST", body: "x" }));
-      server.close();
-    },
-  );
+  it("leaves no listener on the signal of a request that is over, however it ended", async () => {
+    const url = await serve((request, response) => {
+      if (request.url === "/reset") response.destroy();
+      else response.end("ok");
+    });
+    const { signal } = new AbortController();
+    let listeners = 0;
+    const { addEventListener: add, removeEventListener: remove } = signal;
+    signal.addEventListener = (...args: unknown[]) => {
+      listeners++;
+      Reflect.apply(add, signal, args);
+    };
+    signal.removeEventListener = (...args: unknown[]) => {
+      listeners--;
+      Reflect.apply(remove, signal, args);
+    };
+    const fetch = newNodeFetch({});
+    await (await fetch(url, { signal })).text();
+    for (let turns = 0; listeners > 0 && turns < 400; turns++) await turn();
+    assert.equal(listeners, 0);
+    await assert.rejects(async () => await fetch(`${url}/reset`, { signal }));
+    assert.ok(listeners <= 0);
+  });
+
+  it("probes its connections, as a server that disappears closes none", async () => {
+    const { setKeepAlive } = Socket.prototype;
+    const probes: unknown[][] = [];
+    Socket.prototype.setKeepAlive = function (...args) {
+      probes.push(args);
+      return setKeepAlive.apply(this, args);
+    };
+    try {
+      const url = await serve((_, response) => response.end("ok"));
+      await (await newNodeFetch({})(url)).text();
+      assert.ok(probes.some(([isOn, afterMs]) => isOn === true && afterMs === 30_000));
+    } finally {
+      Socket.prototype.setKeepAlive = setKeepAlive;
+    }
+  });
 });

@@ -5,9 +5,9 @@ import { newCluster } from "@listwatch/cache";
 import { ListenError, serveFetch } from "@listwatch/cache/node";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { newListenError } from "../../src/node/serving/serve_fetch.ts";
-import { realClock } from "../../src/util/clock.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { until } from "../until.ts";
+import { watchedTimers } from "../watched_timers.ts";
 
 describe("serveFetch", () => {
   it("answers at its url, and stops with its signal", async () => {
@@ -116,7 +116,7 @@ describe("serveFetch", () => {
     await server.finished;
   });
 
-  it("names the path of a client that reads nothing, without the query", async () => {
+  it("names the path of a client that reads nothing, without the query, also after other answers", async () => {
     const stop = new AbortController();
     const log = new LogRecorder();
     const endless = () =>
@@ -124,7 +124,11 @@ describe("serveFetch", () => {
         pull: (controller) => controller.enqueue(new Uint8Array(1 << 20)),
       });
     const options = { signal: stop.signal, logger: log, writeTimeoutMs: 100 };
-    const server = await serveFetch(() => new Response(endless()), options);
+    const server = await serveFetch(
+      ({ url }) => new Response(url.endsWith("/short") ? "short" : endless()),
+      options,
+    );
+    await (await fetch(`${server.url}/short`)).text();
     const client = connect({ port: server.port, host: "127.0.0.1" });
     client.on("error", () => {});
     client.pause();
@@ -218,33 +222,17 @@ describe("serveFetch", () => {
   });
 
   it("leaves no timer behind once it has stopped: it would listen again", async () => {
-    const { setTimeout, clearTimeout } = realClock;
-    const pending = new Set<unknown>();
-    Object.assign(realClock, {
-      setTimeout(callback: () => void, ms: number) {
-        const timer = setTimeout(() => (pending.delete(timer), callback()), ms);
-        pending.add(timer);
-        return timer;
-      },
-      clearTimeout(timer: unknown) {
-        pending.delete(timer);
-        clearTimeout(timer);
-      },
-    });
-    try {
-      let answer: ((response: Response) => void) | undefined;
-      const server = await serveFetch(() => new Promise((resolve) => answer = resolve));
-      const answered = fetch(server.url).then((response) => response.text());
-      await until(() => answer !== undefined);
-      assert.ok(pending.size > 0);
-      const stopped = server.stop(60_000);
-      answer!(new Response("hello"));
-      assert.equal(await answered, "hello");
-      await stopped;
-      assert.equal(pending.size, 0);
-    } finally {
-      Object.assign(realClock, { setTimeout, clearTimeout });
-    }
+    using timers = watchedTimers();
+    let answer: ((response: Response) => void) | undefined;
+    const server = await serveFetch(() => new Promise((resolve) => answer = resolve));
+    const answered = fetch(server.url).then((response) => response.text());
+    await until(() => answer !== undefined);
+    assert.ok(timers.pending.size > 0);
+    const stopped = server.stop(60_000);
+    answer!(new Response("hello"));
+    assert.equal(await answered, "hello");
+    await stopped;
+    assert.equal(timers.pending.size, 0);
   });
 
   it("does not replace the global Request and Response", async () => {

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { nextTurn } from "../../src/util/clock.ts";
 import { ServedConnections } from "../../src/node/serving/served_connections.ts";
+import { until } from "../until.ts";
+import { watchedTimers } from "../watched_timers.ts";
 
 describe("ServedConnections", () => {
   it("parses only the first of thousands of requests that arrive together", async () => {
@@ -102,6 +104,36 @@ describe("ServedConnections", () => {
     client.resume();
     assert.equal(await upgraded, body);
     server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it("leaves neither a timer nor a listener behind a body that came after the answer to it", async () => {
+    using timers = watchedTimers();
+    const requestTimeoutMs = 59_999;
+    const connections = new ServedConnections({
+      requestTimeoutMs,
+      handle: (_, outgoing) => void outgoing.end("yes"),
+      writeTimeoutMs: Infinity,
+      onUnread() {},
+    });
+    const server = createServer();
+    connections.serve(server);
+    const served = new Promise<Socket>((resolve) => server.once("connection", resolve));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const client = connect({ host: "127.0.0.1", port: (server.address() as AddressInfo).port });
+    let answers = 0;
+    client.on("data", (data) => answers += String(data).split("HTTP/1.1 200").length - 1);
+    const listeners: number[] = [];
+    for (let i = 1; i <= 3; i++) {
+      client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n");
+      await until(() => answers === i);
+      assert.deepEqual([...timers.pending.values()], [requestTimeoutMs]);
+      client.write("123456789");
+      await until(() => timers.pending.size === 0);
+      listeners.push((await served).listenerCount("close"));
+    }
+    assert.equal(listeners[2], listeners[0]);
+    client.destroy();
     await new Promise((resolve) => server.close(resolve));
   });
 

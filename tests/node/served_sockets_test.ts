@@ -80,8 +80,10 @@ function upgraded(headers: Record<string, string>) {
     ended: [] as string[],
     isDestroyed: false,
     _httpMessage: null as unknown,
-    end(this: { ended: string[] }, text?: unknown) {
+    onSent: () => {},
+    end(this: { ended: string[]; onSent: () => void }, text?: unknown, onSent = () => {}) {
       this.ended.push(typeof text === "string" ? text.split("\r\n")[0] : "");
+      this.onSent = onSent;
     },
     destroy(this: { isDestroyed: boolean }) {
       this.isDestroyed = true;
@@ -105,6 +107,15 @@ describe("ServedSockets.serve", () => {
   it("reads no body behind which a connection would be upgraded", () => {
     const { socket, requests } = upgraded({ ...HANDSHAKE, "content-length": "5" });
     assert.deepEqual([requests.length, socket.ended], [0, ["HTTP/1.1 400 Bad Request"]]);
+    assert.equal(socket.isDestroyed, false);
+    socket.onSent();
+    assert.equal(socket.isDestroyed, true);
+  });
+
+  it("closes a connection that is refused and breaks off, which ends no process", () => {
+    const { socket } = upgraded({ ...HANDSHAKE, "content-length": "5" });
+    socket.emit("error", new Error("reset"));
+    assert.equal(socket.isDestroyed, true);
   });
 
   it("closes what it has, and knows nothing more of a connection that has closed", () => {

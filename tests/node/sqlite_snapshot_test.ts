@@ -270,6 +270,31 @@ describe("SqliteStorage", () => {
     await assert.rejects(() => storage.load(PODS), /its informer has stopped/);
   });
 
+  it("needs everything in the save after one that failed in its middle, and takes it then", async () => {
+    const path = join(folder, "failing.sqlite");
+    const storage = new SqliteStorage(path);
+    await storage.load(PODS);
+    const whole = change(1, { replaces: true, puts: [put("shop/web-1")] });
+    await storage.save(whole);
+    const json = () => {
+      throw new Error("it has no text");
+    };
+    const puts = [put("shop/web-2"), { ...put("shop/web-3"), json }];
+    await assert.rejects(() => storage.save(change(2, { puts })), /it has no text/);
+    await assert.rejects(
+      () => storage.save(change(3, { puts: [put("shop/web-4")] })),
+      /must have all objects/,
+    );
+    assert.deepEqual(await loadContent(storage), changed(undefined, whole));
+    await assert.rejects(() => storage.save(change(4, { replaces: true, puts })), /it has no text/);
+    const last = change(5, { replaces: true, puts: [put("shop/web-5")] });
+    await storage.save(last);
+    storage.close();
+    const next = new SqliteStorage(path);
+    assert.deepEqual(await loadContent(next), changed(undefined, last));
+    next.close();
+  });
+
   it("removes its files, unless another informer uses them", async () => {
     const path = join(folder, "removed.sqlite");
     const [one, other] = [new SqliteStorage(path), new SqliteStorage(path)];

@@ -250,4 +250,21 @@ describe("readServerTls and followServerTls", () => {
     stop.abort();
     assert.equal(clock.pendingTimers, 0);
   });
+
+  it("take nothing and look no more once their signal is aborted, also in the middle of a look", async () => {
+    write(tls.cert, tls.key);
+    const stop = new AbortController();
+    const looks: (() => void)[] = [];
+    const clock = Object.assign(new FakeClock(), { setTimeout: (look: () => void) => looks.push(look) });
+    let taken = 0;
+    const logger = { ...silent, warn() {} };
+    const current = await readServerTls(files);
+    followServerTls(files, { current, clock, logger, signal: stop.signal, onChange: () => void taken++ });
+    write(other.cert, other.key);
+    looks.shift()!();
+    stop.abort();
+    // The files are read at the same time.
+    for (let i = 0; i < 5; i++) await readServerTls(files);
+    assert.deepEqual([taken, looks.length], [0, 0]);
+  });
 });

@@ -336,6 +336,14 @@ describe("serveFetch, an answer to a request for a WebSocket", { timeout: 60_000
     await served(() => new Response(body), (client) => client.until("end"));
   });
 
+  it("ends when its client leaves", async () => {
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)) });
+    await served(() => new Response(body), async (client) => {
+      await client.until("200 OK");
+      client.socket.end();
+    });
+  });
+
   it("ends where its client has left before it begins", async () => {
     let left = () => {};
     const hasLeft = new Promise<void>((resolve) => left = resolve);
