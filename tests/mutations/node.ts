@@ -887,4 +887,18 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     replace: "    const before = this.#content;\n",
     test: "tests/node/sqlite_snapshot_test.ts",
   },
+  {
+    name: "snapshot: a database that is damaged is written to",
+    file: "src/node/sqlite_snapshot.ts",
+    find: '    this.#isDamaged ||= refusal.reason === "corrupt";\n',
+    replace: "",
+    test: "tests/node/sqlite_snapshot_test.ts",
+  },
+  {
+    name: "snapshot: the new database is replaced like the damaged one before it",
+    file: "src/node/sqlite_snapshot.ts",
+    find: "    this.#forget();\n    this.#isDamaged = false;",
+    replace: "    this.#forget();",
+    test: "tests/node/sqlite_snapshot_test.ts",
+  },
 ];

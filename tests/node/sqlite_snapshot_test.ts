@@ -244,12 +244,20 @@ describe("SqliteStorage", () => {
         assert.match(error.message, detail, sql);
         return true;
       });
-      const next = change(2, { replaces: true, puts: [put("shop/new")] });
+      await second.save(change(2, { replaces: true, puts: [put("shop/first")] }));
+      const next = change(3, { replaces: true, puts: [put("shop/new")] });
       await second.save(next);
       second.close();
       const third = new SqliteStorage(path);
       assert.deepEqual(await loadContent(third), changed(undefined, next), sql);
       third.close();
+      // Nothing was written to the damaged one, and the new one was replaced by nothing.
+      const replaced = open(path);
+      const generations = replaced.prepare("SELECT generation FROM objects").all() as {
+        generation: number;
+      }[];
+      assert.deepEqual(generations.map(({ generation }) => generation), [2], sql);
+      replaced.close();
     }
   });
 
