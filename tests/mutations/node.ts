@@ -901,4 +901,18 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     replace: "    this.#forget();",
     test: "tests/node/sqlite_snapshot_test.ts",
   },
+  {
+    name: "proxy: the variables of the process may lead a fetch without a proxy to one",
+    file: "src/node/fetch/proxy.ts",
+    find: 'proxy === false ? ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"] : ["NO_PROXY"]',
+    replace: '["NO_PROXY"]',
+    test: "tests/node/proxy_test.ts",
+  },
+  {
+    name: "tls: all watches share a connection of HTTP/2",
+    file: "src/node/fetch/tls_fetch.ts",
+    find: "      http2: false,\n",
+    replace: "",
+    test: "tests/node/tls_fetch_test.ts",
+  },
 ];

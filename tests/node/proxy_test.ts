@@ -5,7 +5,13 @@ import { join } from "node:path";
 import process from "node:process";
 import { describe, it } from "node:test";
 import { KubeconfigError, loadCluster, restConfigFromKubeconfig } from "@listwatch/cache/node";
-import { explainingProxy, parseProxy, type Proxy, proxyFromEnvironment } from "../../src/node/fetch/proxy.ts";
+import {
+  environmentIsInTheWay,
+  explainingProxy,
+  parseProxy,
+  type Proxy,
+  proxyFromEnvironment,
+} from "../../src/node/fetch/proxy.ts";
 
 const PROXY = "http://proxy.example:3128";
 
@@ -128,6 +134,31 @@ describe("proxyFromEnvironment", () => {
       },
     });
     assert.equal(proxyFromEnvironment("https://a.example", env), undefined);
+  });
+});
+
+describe("environmentIsInTheWay", () => {
+  it("says that a variable would lead a runtime's own fetch elsewhere", () => {
+    const names = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"];
+    const variables = [...names, ...names.map((name) => name.toLowerCase())];
+    const before = variables.map((name) => [name, process.env[name]] as const);
+    try {
+      for (const set of variables) {
+        for (const name of variables) delete process.env[name];
+        for (const proxy of [PROXY, false] as const) assert.equal(environmentIsInTheWay(proxy), false);
+        process.env[set] = PROXY;
+        const isException = set.toUpperCase() === "NO_PROXY";
+        assert.deepEqual([environmentIsInTheWay(PROXY), environmentIsInTheWay(false)], [
+          isException,
+          !isException,
+        ]);
+      }
+    } finally {
+      for (const [name, value] of before) {
+        if (value === undefined) delete process.env[name];
+        else process.env[name] = value;
+      }
+    }
   });
 });
 

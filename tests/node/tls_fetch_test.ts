@@ -53,6 +53,8 @@ for (
         ca,
         requestCert: true,
         rejectUnauthorized: false,
+        // With HTTP/2, all watches would share one connection: it would be chosen, and fail here.
+        ALPNProtocols: ["h2", "http/1.1"],
       }, (request, response) => {
         if (request.url === "/watch") {
           response.writeHead(200, { "Content-Type": "application/json" });

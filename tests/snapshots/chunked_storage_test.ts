@@ -272,10 +272,9 @@ describe("ChunkedStorage", () => {
   it("says why it is refused", async () => {
     const chunks = new MemoryChunks();
     await saveAll(chunks, CHANGES);
-    assert.equal(
-      await loadOrRefusal(new ChunkedStorage(chunks), { ...PODS, source: "other" }),
-      "other-identity",
-    );
+    for (const other of [{ source: "other" }, { resource: "v1/nodes" }]) {
+      assert.equal(await loadOrRefusal(new ChunkedStorage(chunks), { ...PODS, ...other }), "other-identity");
+    }
     const text = new TextDecoder().decode(chunks.values.get(MANIFEST));
     const set = (text: string) => chunks.values.set(MANIFEST, new TextEncoder().encode(text));
     set(text.replace("listwatch snapshot 2 ", "listwatch snapshot 3 "));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { denoKvSnapshot } from "@listwatch/cache/snapshots";
+import { type DenoKv, type DenoKvOperation, denoKvSnapshot } from "@listwatch/cache/snapshots";
 import { change, changed, loadContent, loadOrRefusal, put } from "./saved.ts";
 
 const PODS = Array.from(
@@ -45,6 +45,29 @@ describe("denoKvSnapshot", () => {
     await other.save({ ...NEXT, replaces: true });
     const loaded = await loadContent(denoKvSnapshot(kv).storage);
     assert.deepEqual(loaded, changed(undefined, { ...NEXT, replaces: true }));
+  });
+
+  it("fails to save where a chunk cannot be written", async () => {
+    using kv = await Deno.openKv(":memory:");
+    const failing: DenoKv = {
+      get: (key) => kv.get(key),
+      list: (selector) => kv.list(selector),
+      atomic: () => {
+        const operation = kv.atomic();
+        const { set } = operation;
+        operation.set = (key, value) => {
+          if (key.at(-1) !== "manifest") {
+            operation.commit = () => Promise.reject(new Error("too many writes"));
+          }
+          return set.call(operation, key, value);
+        };
+        return operation as DenoKvOperation;
+      },
+    };
+    const { storage } = denoKvSnapshot(failing);
+    await loadContent(storage);
+    await assert.rejects(async () => await storage.save(WHOLE), /too many writes/);
+    assert.equal(await keysIn(kv), 0);
   });
 
   it("removes what it does not need any more", async () => {

@@ -19,6 +19,7 @@ function namespace(): KeyValueBinding & { values: Map<string, Uint8Array>; hidde
     hidden,
     get(key, type) {
       assert.equal(type, "arrayBuffer");
+      assert.equal(this.values, values, "it is called as a method");
       return Promise.resolve(hidden.has(key) ? null : values.get(key)?.slice().buffer ?? null);
     },
     put: (key, value) => Promise.resolve(values.set(key, value.slice())),
@@ -41,7 +42,13 @@ function bucket(): KeyValueBinding & { head(): void; values: Map<string, Uint8Ar
     get(key, type) {
       assert.equal(type, undefined, "its second argument is an object");
       const value = values.get(key);
-      return Promise.resolve(value ? { arrayBuffer: () => Promise.resolve(value.slice().buffer) } : null);
+      const body = {
+        value,
+        arrayBuffer(this: { readonly value: Uint8Array }) {
+          return Promise.resolve(this.value.slice().buffer);
+        },
+      };
+      return Promise.resolve(value && body);
     },
     put: (key, value) => Promise.resolve(values.set(key, value.slice())),
     delete: (key) => Promise.resolve(values.delete(key)),
@@ -125,6 +132,32 @@ describe("keyValueSnapshot", () => {
     await storage.save(LAST);
     binding.values.set("listwatch/manifest", before);
     assert.deepEqual(await loadContent(keyValueSnapshot(binding).storage), changed(undefined, WHOLE));
+  });
+
+  it("fails to save where a value cannot be written, and removes later what it could not remove", async () => {
+    const binding = namespace();
+    binding.values.set("listwatch/chunks/left", new Uint8Array(1));
+    const { put: write, delete: remove } = binding;
+    const fail = () => Promise.reject(new Error("too many writes"));
+    const storage = keyValueSnapshot(binding).storage;
+    await storage.load(PODS);
+    binding.put = (key, value) => key.endsWith("manifest") ? write(key, value) : fail();
+    await assert.rejects(async () => await storage.save(WHOLE), /too many writes/);
+    assert.equal(binding.values.has("listwatch/manifest"), false);
+    Object.assign(binding, { put: write, delete: fail });
+    await storage.save(WHOLE);
+    assert.ok(binding.values.has("listwatch/chunks/left"));
+    binding.delete = remove;
+    await storage.save(NEXT);
+    assert.equal(binding.values.has("listwatch/chunks/left"), false);
+  });
+
+  it("removes what it does not need any more also where nothing can be listed", async () => {
+    const binding = map();
+    const storage = keyValueSnapshot(binding).storage;
+    await storage.load(PODS);
+    for (let i = 0; i < 10; i++) await storage.save(LAST);
+    assert.equal(binding.values.size, 3); // the manifest, its chunk, and that of the one before
   });
 
   it("refuses a value that is none", async () => {
