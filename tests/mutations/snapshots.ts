@@ -116,7 +116,7 @@ export const SNAPSHOTS_FAULTS: readonly SuiteMutation[] = [
     test: "tests/snapshots/key_value_snapshot_test.ts",
   },
   {
-    name: "keyValueSnapshot: a chunk that could not be removed is forgotten",
+    name: "keyValueSnapshot: a chunk that could not be removed stays",
     file: "src/snapshots/key_value_snapshot.ts",
     find: "      await binding.delete(keyOf(name));",
     replace: "      void Promise.resolve(binding.delete(keyOf(name))).catch(() => {});",

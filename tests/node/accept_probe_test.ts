@@ -78,7 +78,7 @@ describe("newAcceptProbe, where nothing listens", () => {
         await until(() => looks.length === 1);
         looks.shift()!();
         if (isStopped) probe.stop();
-        // Its connection is refused first.
+        // The connection of the probe is refused before this one.
         const client = connect({ host: "127.0.0.1", port });
         await new Promise((resolve) => client.on("error", () => {}).once("close", resolve));
         if (!isStopped) await until(() => looks.length === 1);

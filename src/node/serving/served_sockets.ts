@@ -113,6 +113,8 @@ export class ServedSockets {
     const withSocket: E & { accepted?: AcceptedConnection } & WebSocketEnv = { ...env };
     withSocket.acceptWebSocket = (protocol) => {
       env.outgoing.detachSocket(waiting.socket as Parameters<ServerResponse["detachSocket"]>[0]);
+      // As the server does for a response with a socket; on Bun nothing else does it.
+      waiting.socket.once("close", () => env.outgoing.emit("close"));
       withSocket.accepted = connectionOf(waiting.socket);
       return this.#accept(env.incoming, waiting, protocol);
     };
