@@ -10,7 +10,7 @@ import { readGroups, repeat, scopesOf, type View } from "./reading.ts";
 import { listPath, objectLink, tableLink, type TableRoute } from "./route.ts";
 import { isNarrow, type RowCell, type RowColumn, Rows } from "./rows.ts";
 import { parseSearch, type Term, wantedOf } from "./search.ts";
-import { age, later, number, visible } from "./texts.ts";
+import { ageLater, later, number, visible } from "./texts.ts";
 
 /** The fields that are read of a row's object besides its identity. */
 const ROW_FIELDS = ["metadata.creationTimestamp"];
@@ -243,19 +243,17 @@ export class TableView {
     const text = visible(value === null || value === undefined ? "" : String(value));
     const { nowMs, state: { resources } } = this.#viewOf();
     if (format === "name" || i === 0 && name === "Name") return { text, href: this.#hrefOf(row) };
+    const shownMs = nowMs - (this.#arrivals.get(row) ?? nowMs);
     if (name === "Age") {
-      const { creationTimestamp } = row.object.metadata;
       return {
-        text: creationTimestamp === undefined || creationTimestamp === null
-          ? text
-          : age(nowMs - Date.parse(String(creationTimestamp))),
+        text: ageLater(text, nowMs - Date.parse(String(row.object.metadata.creationTimestamp)), shownMs),
       };
     }
     const isRunning = name === "Duration" && row.cells.includes("Running");
     if (isRunning || type === "date" || /^(?:Last Seen|First Seen|Last Schedule|Restarts)$/.test(name)) {
       // An event has no column of its name: the first one leads to it.
       const href = i === 0 ? this.#hrefOf(row) : undefined;
-      return { text: later(text, nowMs - (this.#arrivals.get(row) ?? nowMs)), href };
+      return { text: later(text, shownMs), href };
     }
     if (name === "Object" && this.#route?.resource.name === "events") {
       return { text, href: regardingLink(text, row, resources) };

@@ -59,6 +59,14 @@ export function later(text: string, ms: number): string {
   return before + age(seconds * 1_000 + ms) + after;
 }
 
+/**
+ * The text of a column `Age`, so much later than its cell was made: the age of the object if the cell had that,
+ * and else, as custom resources may have another time there, as much more than the cell.
+ */
+export function ageLater(text: string, ageMs: number, ms: number): string {
+  return text === age(ageMs - ms) ? age(ageMs) : later(text, ms);
+}
+
 /** A text with its invisible characters escaped. */
 export function visible(text: string): string {
   return text.replace(
