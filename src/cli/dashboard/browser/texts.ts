@@ -60,8 +60,8 @@ export function later(text: string, ms: number): string {
 }
 
 /**
- * The text of a column `Age`, so much later than its cell was made: the age of the object if the cell had that,
- * and else, as custom resources may have another time there, as much more than the cell.
+ * The text of a column `Age`, so much later than its cell was made: the age of the object if the cell had
+ * that, and else, as custom resources may have another time there, as much more than the cell.
  */
 export function ageLater(text: string, ageMs: number, ms: number): string {
   return text === age(ageMs - ms) ? age(ageMs) : later(text, ms);
