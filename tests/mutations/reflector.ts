@@ -768,4 +768,18 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     replace: 'kind === "Table"',
     test: "tests/reflector/reflector_test.ts",
   },
+  {
+    name: "reflector: a watch that lasted some seconds is followed after a delay",
+    file: "src/reflector/transition.ts",
+    find: "const isShort = lastedMs < VERY_SHORT_WATCH_MS;",
+    replace: "const isShort = lastedMs < 5 * VERY_SHORT_WATCH_MS;",
+    test: "tests/reflector/state_test.ts",
+  },
+  {
+    name: "reflector: a watch that had an event and ended within a second is followed at once",
+    file: "src/reflector/transition.ts",
+    find: "end: { isShort },",
+    replace: "end: { isShort: false },",
+    test: "tests/reflector/state_test.ts",
+  },
 ];
