@@ -813,8 +813,8 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
   {
     name: "serving: a connection that was refused stays half open",
     file: "src/node/serving/served_connections.ts",
-    find: "    () => socket.destroy(),\n  );",
-    replace: "  );",
+    find: "${why}\\n`,\n    () => socket.destroy(),\n  );",
+    replace: "${why}\\n`);",
     test: "tests/node/served_sockets_test.ts",
   },
   {
