@@ -300,7 +300,7 @@ export class EventLog<T extends KubernetesObject> {
       return this.#noteKey(change.key); // the store has another copy of it
     }
     this.#note(change);
-    if (this.#window.layout !== "") {
+    if (this.#window.layout !== "" && layoutOf(version) !== this.#window.layout) {
       this.#unplaced.push(change);
       return;
     }
@@ -435,7 +435,8 @@ export class EventLog<T extends KubernetesObject> {
     const bytes = entry.object === undefined ? 0 : memorySize(entry.object);
     this.#bytes += bytes;
     const atMs = monotonicNow(this.#options.clock);
-    const isPlaced = this.#window.layout === "";
+    const isPlaced = this.#window.layout === "" ||
+      layoutOf(resourceVersionOf(entry.object) ?? "") === this.#window.layout;
     this.#window.entries.push({ ...entry, bytes, atMs, isPlaced, views: undefined });
   }
 

@@ -285,6 +285,14 @@ describe("EventLog, of a server that merges others,", () => {
     assert.deepEqual(places, [0, undefined, 2]);
   });
 
+  it("gives a change with a merged version its place at once: to a watch without bookmarks it comes so", () => {
+    const { informer, log } = merged();
+    const { metadata, ...rest } = object("shop/web-2", 0);
+    informer.put({ ...rest, metadata: { ...metadata, resourceVersion: at(11, 20) } });
+    assert.deepEqual(entriesOf(log), [["ADDED", "shop/web-2", at(11, 20), false, undefined]]);
+    assert.deepEqual([log.resourceVersion, log.window.entries.at(0)!.isPlaced], [at(11, 20), true]);
+  });
+
   it("gives changes that a bookmark brings no further a place at the end, as late ones", () => {
     const { informer, log } = merged();
     informer.put(object("shop/late", 7));
