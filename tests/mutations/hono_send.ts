@@ -1129,4 +1129,11 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: "if (this.#steps.length > KEPT_STEPS + 1) this.#steps.shift();",
     test: "tests/hono/send/window_looks_test.ts",
   },
+  {
+    name: "views: an object that has its type comes with the kind in front",
+    file: "src/hono/send/view_text.ts",
+    find: "  if (object.kind !== undefined && object.apiVersion !== undefined) return object;\n",
+    replace: "",
+    test: "tests/hono/send/encoded_test.ts",
+  },
 ];

@@ -242,8 +242,9 @@ export function newMetadataView(apiVersion: string): View {
   };
 }
 
-/** An object with its kind and apiVersion, which items of a list come without. */
+/** An object with its kind and apiVersion, where it has them, and else in front: items come without. */
 export function withType(resource: ApiResource, object: KubernetesObject): KubernetesObject {
+  if (object.kind !== undefined && object.apiVersion !== undefined) return object;
   return { kind: resource.kind, apiVersion: groupVersion(resource), ...object };
 }
 

@@ -249,6 +249,7 @@ describe("withTypeText and withoutTypeText", () => {
     assert.equal(withTypeText(resource, '{"a":1}'), '{"kind":"Pod","apiVersion":"v1","a":1}');
     for (const text of ['{"kind":"X","apiVersion":"y","a":1}', '{"apiVersion":"y","kind":"X"}']) {
       assert.equal(withTypeText(resource, text), text);
+      assert.equal(JSON.stringify(withType(resource, JSON.parse(text))), text);
     }
     assert.equal(withTypeText(resource, JSON.stringify(bare)), JSON.stringify(withType(resource, bare)));
   });
