@@ -102,7 +102,9 @@ export class ReconcileLoop {
   /** How many notifications and keys wait, are in progress, or wait for another try after a failure. */
   get pending(): number {
     const backlog = this.#registrations.reduce((sum, { backlog }) => sum + backlog, 0);
-    return backlog + this.#queue.length + this.#running.size + this.#retrying.size;
+    let waiting = 0; // for another try that is not due yet
+    for (const key of this.#retrying) if (!this.#order.has(key)) waiting++;
+    return backlog + this.#queue.length + this.#running.size + waiting;
   }
 
   /**

@@ -40,6 +40,10 @@ export class WorkOrder implements QueueOrder<string> {
     return this.#entries.size;
   }
 
+  has(key: string): boolean {
+    return this.#entries.has(key);
+  }
+
   /** Says how urgent a key is that is added to the queue next. */
   expect(key: string, urgency: Urgency): void {
     if (urgency === "change" || !this.#expected.has(key)) this.#expected.set(key, urgency);
