@@ -46,6 +46,38 @@ describe("InMemoryApiServer: server-side apply", () => {
     assert.deepEqual(entries(second)[0], ["me", "Apply", { "f:data": { "f:a": {} } }]);
   });
 
+  it("removes what was applied of an object or a list that is applied empty", async () => {
+    const { apply, configMaps, entries, server } = setUp();
+    await apply({ a: "1" });
+    server.patch("v1/configmaps", "default/a", { data: { other: "x" } });
+    assert.deepEqual((await apply({})).data, { other: "x" });
+    const hold = (finalizers: readonly string[], fieldManager: string) =>
+      configMaps.apply({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "b", finalizers } }, {
+        fieldManager,
+      });
+    await hold(["x/a", "x/b"], "me");
+    const held = await hold(["x/c"], "you");
+    assert.deepEqual(held.metadata?.finalizers, ["x/a", "x/b", "x/c"]);
+    assert.deepEqual(await configMaps.replace(held), held);
+    server.delete("v1/configmaps", "default/b");
+    const less = await hold(["x/b"], "me");
+    assert.deepEqual([less.metadata?.finalizers, entries(less)], [["x/b", "x/c"], [
+      ["me", "Apply", { "f:metadata": { "f:finalizers": { 'v:"x/b"': {} } } }],
+      ["you", "Apply", { "f:metadata": { "f:finalizers": { 'v:"x/c"': {} } } }],
+    ]]);
+    assert.deepEqual((await hold([], "you")).metadata?.finalizers, ["x/b"]);
+    await hold([], "me");
+    assert.equal(server.get("v1/configmaps", "default/b"), undefined);
+  });
+
+  it("has a new owner of what another client puts into an object that was applied empty", async () => {
+    const { apply, server, entries } = setUp();
+    await apply({});
+    const added = server.patch("v1/configmaps", "default/a", { data: { x: "1" } });
+    assert.deepEqual(entries(added).at(-1)?.[2], { "f:data": { "f:x": {} } });
+    assert.deepEqual((await apply({})).data, { x: "1" });
+  });
+
   it("writes nothing when nothing changes", async () => {
     const { apply, server, clock } = setUp();
     const first = await apply({ a: "1" });

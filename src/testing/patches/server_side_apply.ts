@@ -195,7 +195,7 @@ function minus(a: FieldSet, b: FieldSet): FieldSet {
   const left: Record<string, FieldSet> = {};
   for (const step of Object.keys(a)) {
     if (!Object.hasOwn(b, step)) left[step] = a[step];
-    else if (!isLeaf(a[step]) && !isLeaf(b[step])) {
+    else if (!isLeaf(a[step])) {
       const inner = minus(a[step], b[step]);
       if (!isLeaf(inner)) left[step] = inner;
     }
@@ -222,7 +222,8 @@ function disputed(
     const inner = `${path}${textOf(step)}`;
     if (isLeaf(set[step]) !== isLeaf(theirs[step])) return []; // an empty object or list of one of them
     if (isLeaf(set[step])) {
-      return isSameJson(a, b) ? [] : [{ text: inner, fields: { [step]: LEAF } }];
+      // What is applied empty, and merged, disputes nothing.
+      return isSameJson(merge(b, a, resource, inner), b) ? [] : [{ text: inner, fields: { [step]: LEAF } }];
     }
     return disputed(set[step], theirs[step], a, b, resource, step.startsWith("f:") ? inner : `${path}[]`).map(
       (
