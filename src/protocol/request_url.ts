@@ -272,7 +272,8 @@ function boolean(params: URLSearchParams, name: string): boolean | undefined {
   return value === null ? undefined : value !== "0" && !/^false$/iu.test(value);
 }
 
-function integer(params: URLSearchParams, name: string): number | undefined {
+/** @throws {TypeError | RangeError} The parameter is no integer of 64 bits. */
+export function integer(params: URLSearchParams, name: string): number | undefined {
   const value = params.get(name);
   if (value === null) return undefined;
   const problem = (what: string) => `strconv.ParseInt: parsing ${quotedByGo(shortened(value))}: ${what}`;

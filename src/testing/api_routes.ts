@@ -5,6 +5,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { answerDiscovery, type DiscoveryAnswer } from "../protocol/discovery.ts";
 import {
+  integer,
   type ListQuery,
   parseListQuery,
   parseResourcePath,
@@ -240,11 +241,16 @@ function deleteOptions(params: URLSearchParams, body: string): DeleteOptions {
     readonly gracePeriodSeconds?: number;
     readonly dryRun?: readonly string[];
   };
-  const grace = params.get("gracePeriodSeconds");
+  let grace: number | undefined;
+  try {
+    grace = integer(params, "gracePeriodSeconds");
+  } catch (error) {
+    throw failure(400, "BadRequest", errorMessage(error));
+  }
   return {
     dryRun: isDryRun(params) || (given.dryRun?.includes("All") ?? false),
     ...given.preconditions,
-    gracePeriodSeconds: grace === null ? given.gracePeriodSeconds : Number(grace),
+    gracePeriodSeconds: grace ?? given.gracePeriodSeconds,
   };
 }
 

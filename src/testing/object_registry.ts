@@ -322,7 +322,8 @@ export class ObjectRegistry {
     const status = recordOf(existing.status);
     const isRunning = Boolean(spec.nodeName) && status.phase !== "Failed" && status.phase !== "Succeeded";
     if (!isRunning) return 0;
-    return options.gracePeriodSeconds ?? Number(spec.terminationGracePeriodSeconds ?? 30);
+    const seconds = options.gracePeriodSeconds ?? Number(spec.terminationGracePeriodSeconds ?? 30);
+    return seconds < 0 ? 1 : seconds; // as kube-apiserver does
   }
 
   #write(resource: ServedResource, key: string, object: JsonObject): StoredObject {

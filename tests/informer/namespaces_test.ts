@@ -44,7 +44,10 @@ interface Rig extends AsyncDisposable {
   settle(): Promise<void>;
 }
 
-function newRig(names: readonly string[], options: { readonly resyncPeriodMs?: number } = {}): Rig {
+function newRig(
+  names: readonly string[],
+  options: Pick<SharedIndexInformerOptions<KubernetesObject, "byNode">, "resyncPeriodMs" | "transform"> = {},
+): Rig {
   const clock = new FakeClock();
   const log = new LogRecorder();
   const server = new InMemoryApiServer({ clock });
@@ -330,6 +333,24 @@ describe("SharedIndexInformer over a set of namespaces", () => {
     assert.deepEqual([quarantined, namespaces?.a.resourceVersion], [1, "12"]);
     assert.deepEqual([a.problems, b.problems], [[], []]);
     await running.stop();
+  });
+
+  it("notifies of no delete of an object that was quarantined, in a list or in a watch", async () => {
+    await using rig = newRig(["a", "b"], {
+      transform: (object) => {
+        if (object.metadata?.name === "bad") throw new Error("it is bad");
+        return object;
+      },
+    });
+    create(rig.server, "a/bad", "a/x");
+    await rig.start();
+    create(rig.server, "b/bad", "b/y");
+    await rig.settle();
+    for (const key of ["a/bad", "b/bad", "b/y"]) rig.server.delete("v1/pods", key);
+    await rig.settle();
+    const calls = rig.recorder.take().map((call) => call.split("@")[0]);
+    assert.deepEqual(calls, ["add x", "add y", "delete y"]);
+    assert.deepEqual(rig.informer.indexer.listKeys(), ["a/x"]);
   });
 
   it("lists all of them again after a change that the store has refused: it may be of any", async () => {

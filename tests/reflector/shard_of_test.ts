@@ -263,6 +263,34 @@ describe("shardOf", () => {
   });
 });
 
+describe("shardOf below an informer that transforms", () => {
+  it("transforms the objects of its shard once, and no others", async () => {
+    const server = new InMemoryApiServer();
+    const pods = newCluster({ server: "http://in-memory", fetch: server.fetch }).resource("v1/pods");
+    for (const name of NAMES) server.create("v1/pods", pod(name, { namespace: "shop" }));
+    const transformed: string[][] = [[], []];
+    const informers = transformed.map((names, index) =>
+      new SharedIndexInformer<KubernetesObject>(shardOf<KubernetesObject>(pods, { index, of: 2 }), {
+        logger: silentLogger,
+        freezeObjects: index === 0,
+        transform: (object) => (names.push(object.metadata!.name!), { ...object, isShort: true }),
+      })
+    );
+    const running = informers.map((informer) => informer.start());
+    await Promise.all(informers.map((informer) => informer.synced()));
+    assert.deepEqual(transformed.flat().toSorted(), NAMES.toSorted());
+    for (const [index, { indexer }] of informers.entries()) {
+      assert.deepEqual(
+        indexer.listKeys().toSorted(),
+        transformed[index].map((name) => `shop/${name}`).toSorted(),
+      );
+      assert.ok(indexer.list().every((object) => "isShort" in object));
+    }
+    await Promise.all(running.map((each) => each.stop()));
+    server.close();
+  });
+});
+
 describe("fnv64", () => {
   it("is FNV-1a of 64 bits", () => {
     // http://www.isthe.com/chongo/tech/comp/fnv/#test-vectors

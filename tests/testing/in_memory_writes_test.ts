@@ -407,6 +407,26 @@ describe("InMemoryApiServer: DELETE", () => {
       assert.equal((await call(server, "GET", path)).status, 404);
       assert.equal(server.resourceVersion, "5"); // marked again, then deleted
     }));
+
+  it("reads the grace period of a query: a negative one is a second, and one that is no number is refused", () =>
+    withServer({ gracefulPodDeletion: true, clock: new FakeClock(0) }, async (server) => {
+      server.create("v1/pods", pod("p", { nodeName: "n1" }));
+      const path = "/api/v1/namespaces/default/pods/p?gracePeriodSeconds=";
+      const refused = await call(server, "DELETE", `${path}soon`);
+      assert.deepEqual(
+        [refused.status, refused.body.reason, refused.body.message],
+        [400, "BadRequest", 'strconv.ParseInt: parsing "soon": invalid syntax'],
+      );
+      const seconds = [];
+      for (const grace of ["20", "-5"]) {
+        // deno-lint-ignore no-await-in-loop -- one after the other
+        const { body } = await call(server, "DELETE", path + grace);
+        seconds.push([body.metadata.deletionGracePeriodSeconds, body.metadata.deletionTimestamp]);
+      }
+      assert.deepEqual(seconds, [[20, "1970-01-01T00:00:20Z"], [1, "1970-01-01T00:00:01Z"]]);
+      await call(server, "DELETE", `${path}0`);
+      assert.equal(server.get("v1/pods", "default/p"), undefined);
+    }));
 });
 
 describe("InMemoryApiServer: unknown methods and paths", () => {
