@@ -46,13 +46,13 @@ export class Namespaces {
     }
   }
 
-  /** Adds the label that the server sets on a new namespace; other objects stay as they are. */
+  /** Sets the label of namespaces that has their name; other objects stay as they are. */
   complete(resource: ServedResource, object: JsonObject): JsonObject {
     if (resource.id !== "v1/namespaces") return object;
     const metadata = metadataOf(object);
     const labels = {
-      "kubernetes.io/metadata.name": metaText(object, "name"),
       ...(isRecord(metadata.labels) && metadata.labels),
+      "kubernetes.io/metadata.name": metaText(object, "name"),
     };
     return { ...object, metadata: { ...metadata, labels } };
   }

@@ -308,7 +308,7 @@ export class ObjectRegistry {
       }),
       ...without({ ...given }, ...SERVER_FIELDS),
     };
-    return typed(resource, { ...body, metadata });
+    return this.#namespaces.complete(resource, typed(resource, { ...body, metadata }));
   }
 
   /** The grace period of an object; `undefined`: its kind has none. */

@@ -238,6 +238,22 @@ describe("InMemoryApiServer: a namespace", () => {
       ]);
     }));
 
+  it("has its name as that label whatever a client writes", () =>
+    withServer({}, async (server) => {
+      const labels = { "kubernetes.io/metadata.name": "other", team: "a" };
+      const { body } = await call(server, "POST", "/api/v1/namespaces", {
+        body: { metadata: { name: "shop", labels } },
+      });
+      assert.deepEqual(body.metadata.labels, { "kubernetes.io/metadata.name": "shop", team: "a" });
+      for (const labels of [undefined, { "kubernetes.io/metadata.name": "other" }]) {
+        // deno-lint-ignore no-await-in-loop -- one after the other
+        const { body } = await call(server, "PUT", "/api/v1/namespaces/shop", {
+          body: { metadata: { name: "shop", labels } },
+        });
+        assert.deepEqual(body.metadata.labels, { "kubernetes.io/metadata.name": "shop" });
+      }
+    }));
+
   it("is Terminating first, then loses its objects, and then is deleted", () =>
     withServer({}, async (server) => {
       server.create("v1/namespaces", { metadata: { name: "shop" } });
