@@ -103,13 +103,15 @@ describe("applyPatch: a strategic merge patch", () => {
 
 describe("applyPatch: a JSON patch", () => {
   it("adds, removes, replaces, moves, copies and tests", async () => {
-    const spec = { list: [1, 3], a: { "b/c": 1, "d~e": 2 }, old: "x" };
+    const spec = { list: [1, 3], a: { "b/c": 1, "d~e": 2 }, old: "x", items: [{ image: "a" }, 0] };
     const body = [
       { op: "test", path: "/spec/list/1", value: 3 },
       { op: "add", path: "/spec/list/1", value: 2 },
       { op: "add", path: "/spec/list/-", value: 4 },
       { op: "remove", path: "/spec/list/0" },
       { op: "replace", path: "/spec/a/b~1c", value: 9 },
+      { op: "replace", path: "/spec/items/0/image", value: "b" },
+      { op: "replace", path: "/spec/items/1", value: { image: "c" } },
       { op: "copy", from: "/spec/a/d~0e", path: "/spec/copied" },
       { op: "move", from: "/spec/old", path: "/spec/new" },
       { op: "test", path: "/spec/a", value: { "d~e": 2, "b/c": 9 } },
@@ -119,6 +121,7 @@ describe("applyPatch: a JSON patch", () => {
       a: { "b/c": 9, "d~e": 2 },
       copied: 2,
       new: "x",
+      items: [{ image: "b" }, { image: "c" }],
     });
   });
 
@@ -134,6 +137,10 @@ describe("applyPatch: a JSON patch", () => {
       { op: "copy", from: "/spec/nope", path: "/spec/b" },
       { op: "frob", path: "/spec/a" },
       { op: "add", path: "spec", value: 1 },
+      { op: "add", path: "/spec/a/deep", value: 1 },
+      { op: "remove", path: "" },
+      { op: "remove" },
+      "remove",
     ];
     for (const operation of refused) {
       const body = [{ op: "add", path: "/spec/b", value: 1 }, operation];
