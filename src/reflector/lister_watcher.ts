@@ -177,9 +177,6 @@ export function shardOf<T extends KubernetesObject>(
 
 class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
   readonly description: string;
-  readonly identity?: string;
-  readonly resource?: ListerWatcher<T>["resource"];
-  readonly metadata?: () => ListerWatcher<KubernetesObject>;
   readonly #source: ListerWatcher<T>;
   readonly #options: ShardOptions;
   readonly #isOwn: (object: unknown) => boolean;
@@ -191,10 +188,13 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     this.#source = source;
     this.#options = options;
     this.description = `${source.description ?? "objects"}, shard ${index} of ${of}`;
-    if (source.identity) this.identity = `${source.identity}, shard ${index} of ${of} by ${by}`;
-    this.resource = source.resource;
-    // The metadata of this shard: a shard that compares itself with the whole would never be equal to it.
-    if (source.metadata) this.metadata = () => shardOf(source.metadata!(), options);
+    const { resource, projection, namespaces, clusterUid, metadata, inNamespace } = source;
+    Object.assign(this, { resource, projection, namespaces, clusterUid: clusterUid?.bind(source) }, {
+      identity: source.identity && `${source.identity}, shard ${index} of ${of} by ${by}`,
+      // The metadata of this shard: a shard that compares itself with the whole would never be equal to it.
+      metadata: metadata && (() => shardOf(metadata.call(source), options)),
+      inNamespace: inNamespace && ((name: string) => shardOf(inNamespace.call(source, name), options)),
+    });
     const ranges = hashRanges(of);
     const [from, to] = ranges.slice(index);
     this.#isOwn = by === "name"

@@ -1,5 +1,6 @@
 import {
   type KubernetesObject,
+  NamespaceSet,
   newCluster,
   SharedIndexInformer,
   shortTexts,
@@ -14,7 +15,7 @@ import {
   type WatchItem,
 } from "@listwatch/cache/reflector";
 import { newStatus } from "@listwatch/cache/client";
-import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
@@ -258,6 +259,47 @@ describe("shardOf", () => {
     const names = informers.flatMap(({ indexer }) => indexer.listKeys()).toSorted();
     assert.deepEqual(names, [...NAMES.slice(10), "late"].map((name) => `shop/${name}`).toSorted());
     assert.ok(informers.every(({ indexer }) => indexer.listKeys().length > 0));
+    await Promise.all(running.map((each) => each.stop()));
+    server.close();
+  });
+});
+
+describe("shardOf a source of several namespaces", () => {
+  it("is watched in each of them, and keeps what else the source has", async () => {
+    const clock = new FakeClock();
+    const server = new InMemoryApiServer({ clock });
+    const namespaces = new NamespaceSet(["a", "b"]);
+    const log = new LogRecorder();
+    const pods: ListerWatcher<KubernetesObject> = newCluster({
+      server: "http://in-memory",
+      fetch: server.fetch,
+      clock,
+    }).resource<KubernetesObject>("v1/pods", { namespaces });
+    const create = (...names: string[]) =>
+      names.forEach((name, i) => server.create("v1/pods", pod(name, { namespace: "abc"[i % 3] })));
+    create(...NAMES);
+    const shards = [0, 1].map((index) => shardOf(pods, { index, of: 2 }));
+    const informers = shards.map((shard) => new SharedIndexInformer(shard, { clock, logger: log }));
+    const running = informers.map((informer) => informer.start());
+    const settle = async () => {
+      // deno-lint-ignore no-await-in-loop -- one turn after the other
+      for (let i = 0; i < 40; i++) await clock.advance(0);
+    };
+    await settle();
+    create("late-a", "late-b", "late-c");
+    namespaces.set(["b", "c"]);
+    await settle();
+    const keys = informers.flatMap(({ indexer }) => indexer.listKeys()).toSorted();
+    const present = server.list("v1/pods").items.map(({ metadata }) =>
+      `${metadata?.namespace}/${metadata?.name}`
+    );
+    assert.deepEqual(keys, present.filter((key) => !key.startsWith("a/")).toSorted());
+    assert.ok(informers.every(({ indexer }) => indexer.listKeys().length > 0));
+    assert.deepEqual([...log.of("warn"), ...log.of("error")], []);
+    const { signal } = new AbortController();
+    server.create("v1/namespaces", { metadata: { name: "kube-system" } });
+    assert.equal(await shards[0].clusterUid?.(signal), await pods.clusterUid?.(signal));
+    assert.ok(pods.projection !== undefined && shards[0].projection === pods.projection);
     await Promise.all(running.map((each) => each.stop()));
     server.close();
   });
