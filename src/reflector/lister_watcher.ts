@@ -177,6 +177,13 @@ export function shardOf<T extends KubernetesObject>(
 
 class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
   readonly description: string;
+  readonly identity: ListerWatcher<T>["identity"];
+  readonly resource: ListerWatcher<T>["resource"];
+  readonly projection: ListerWatcher<T>["projection"];
+  readonly namespaces: ListerWatcher<T>["namespaces"];
+  readonly clusterUid: ListerWatcher<T>["clusterUid"];
+  readonly metadata: ListerWatcher<T>["metadata"];
+  readonly inNamespace: ListerWatcher<T>["inNamespace"];
   readonly #source: ListerWatcher<T>;
   readonly #options: ShardOptions;
   readonly #isOwn: (object: unknown) => boolean;
@@ -188,13 +195,15 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     this.#source = source;
     this.#options = options;
     this.description = `${source.description ?? "objects"}, shard ${index} of ${of}`;
-    const { resource, projection, namespaces, clusterUid, metadata, inNamespace } = source;
-    Object.assign(this, { resource, projection, namespaces, clusterUid: clusterUid?.bind(source) }, {
-      identity: source.identity && `${source.identity}, shard ${index} of ${of} by ${by}`,
-      // The metadata of this shard: a shard that compares itself with the whole would never be equal to it.
-      metadata: metadata && (() => shardOf(metadata.call(source), options)),
-      inNamespace: inNamespace && ((name: string) => shardOf(inNamespace.call(source, name), options)),
-    });
+    this.identity = source.identity && `${source.identity}, shard ${index} of ${of} by ${by}`;
+    this.resource = source.resource;
+    this.projection = source.projection;
+    this.namespaces = source.namespaces;
+    this.clusterUid = source.clusterUid?.bind(source);
+    // The metadata of this shard: a shard that compares itself with the whole would never be equal to it.
+    this.metadata = source.metadata && (() => shardOf(source.metadata!(), options));
+    this.inNamespace = source.inNamespace &&
+      ((namespace) => shardOf(source.inNamespace!(namespace), options));
     const ranges = hashRanges(of);
     const [from, to] = ranges.slice(index);
     this.#isOwn = by === "name"

@@ -551,8 +551,8 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
     name: "shards: the metadata is that of all objects",
     file: "src/reflector/lister_watcher.ts",
-    find: "shardOf(metadata.call(source), options)",
-    replace: "metadata.call(source)",
+    find: "shardOf(source.metadata!(), options)",
+    replace: "source.metadata!()",
     test: "tests/reflector/shard_of_test.ts",
   },
   {
