@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { KubernetesObject } from "@listwatch/cache";
+import type { KubernetesObject, Metrics } from "@listwatch/cache";
 import type { Schema } from "@listwatch/cache/client";
 import { type SimObject, stateOf } from "./cluster_model.ts";
 
@@ -21,31 +21,27 @@ export class Judge {
   #isListing = true;
   /** The version of the last list: it has brought every state up to that. */
   #listedRevision = 0;
-  /** How many lists have come and are not stored yet: each may take many turns. */
-  #due = 0;
-  /**
-   * The last list that was requested, while it is not known to
-   * have come; it may be stored before that is known.
-   */
-  #begun: "requested" | "stored" | undefined;
+  /** How many lists have come, and how many of them are stored: each may take many turns. */
+  #lists = { come: 0, stored: 0 };
+  /** Whether a list was requested after the last one that has come. */
+  #isRequested = false;
   mood: Mood = "strict";
 
   /** A program begins: nothing is left of what one before was storing. */
   starting(): void {
-    this.#due = 0;
+    this.#lists = { come: 0, stored: 0 };
     this.listing();
   }
 
   /** A list begins: what comes until the next watch is of it. */
   listing(): void {
     this.#isListing = true;
-    this.#begun = "requested"; // one before has come, or failed
+    this.#isRequested = true;
   }
 
-  /** The list has come: what it asks for next is a watch from its version. */
+  /** The list has come, or was given up: what is requested next is a watch. */
   listed(): void {
-    if (this.#begun === "requested") this.#due++;
-    this.#begun = undefined;
+    this.#isRequested = false;
   }
 
   /** The informer watches from this version, or has come to it. */
@@ -53,14 +49,13 @@ export class Judge {
     if (!this.#isListing) return;
     this.#isListing = false;
     this.#listedRevision = Number(resourceVersion);
-    this.listed();
   }
 
   /** A list is stored, in the order in which they came; whether it is the last one that was requested. */
   stored(): boolean {
-    if (this.#due > 0) return --this.#due === 0 && this.#begun === undefined;
-    this.#begun = "stored";
-    return true;
+    const { come, stored } = this.#lists;
+    this.#lists.stored++;
+    return stored === come || (stored + 1 === come && !this.#isRequested); // it may be stored while it comes
   }
 
   /** The states that it refused; a list must bring those of the watch again. */
@@ -91,6 +86,17 @@ export class Judge {
   #isListed({ metadata }: SimObject): boolean {
     return this.#isListing || Number(metadata.resourceVersion) <= this.#listedRevision;
   }
+
+  /** The informer's measurements, which say that a list has come. */
+  readonly metrics: Metrics = {
+    count() {},
+    gauge() {},
+    observe: (name) => {
+      if (name !== "reflector_items_per_list") return;
+      this.#lists.come++;
+      this.listed();
+    },
+  };
 
   /** A schema that refuses. */
   readonly schema: Schema<KubernetesObject> = {

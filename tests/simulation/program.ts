@@ -200,6 +200,7 @@ export class Program {
       name: `informer ${index}`,
       clock: time,
       logger,
+      metrics: this.#judge.metrics,
       resyncPeriodMs: config.resyncPeriodMs,
       notifyUnchanged: config.notifyUnchanged,
       storage: STORAGES[config.storage],
@@ -674,6 +675,7 @@ export class Program {
         return;
       }
       case "deleted":
+        this.#noteDeleted(event.key);
         if (!this.#observed.delete(event.key) && !this.#isOfLostHistory) {
           this.#violate(`"deleted" for ${event.key}, which is not stored`);
         }
@@ -692,6 +694,7 @@ export class Program {
         }
         for (const change of event.changes) {
           if (change.type === "deleted") {
+            this.#noteDeleted(change.key);
             if (!this.#observed.delete(change.key)) {
               this.#violate(`"deleted" in a list for ${change.key}, which is not stored`);
             }
@@ -706,6 +709,11 @@ export class Program {
         return;
       case "bookmark":
     }
+  }
+
+  /** An object that was deleted in a lost history is not kept: what is there again may be quarantined. */
+  #noteDeleted(key: string): void {
+    if (this.#isOfLostHistory) this.#kept.delete(key);
   }
 
   /** The store has come to where the reflector was when it watched from an earlier version. */

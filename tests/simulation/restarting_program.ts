@@ -420,6 +420,7 @@ export class RestartingProgram {
       name: `restarting ${index}`,
       clock: time,
       logger,
+      metrics: this.#judge.metrics,
       turnObjects: config.turnObjects,
       storage: STORAGES[config.storage],
       snapshot: newInformerSnapshot(disk, config),
@@ -450,7 +451,7 @@ export class RestartingProgram {
         else life.observed.set(key, object);
       }
       if (!life.informer.isRestored()) life.isListed = true;
-      const isOfLastList = this.#judge.stored();
+      const isOfLastList = !event.isGap && this.#judge.stored();
       if (life.isListed && isOfLastList && this.#listEpoch === this.#world.cluster.epoch) {
         this.#isOfLostHistory = false;
         // The content was saved in this turn, before this call; a failed save leaves the content saved

@@ -46,6 +46,8 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
     seed: 10573164,
     only: ["cut", "garbage", "expire", "noInitialEvents", "flaw", "whim", "clock"],
   },
+  { seed: 895885748 },
+  { seed: 31000559 },
 ];
 
 describe("simulateSeed", () => {
