@@ -41,6 +41,9 @@ export interface ProcessorOptions<T> {
   readonly name: string;
 }
 
+/** A handler's options, and its resync period. */
+type HandlerWishes = HandlerOptions & { readonly resyncPeriodMs: number };
+
 /** Hands each notification to all listeners, or to those whose resync is due. */
 export class Processor<T> implements NotificationReceiver<Held<T>> {
   readonly #options: ProcessorOptions<T>;
@@ -68,7 +71,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
 
   add(
     handler: ResourceEventHandler<T>,
-    options: HandlerOptions & { readonly resyncPeriodMs: number },
+    options: HandlerWishes,
     present?: Held<T>[],
   ): HandlerRegistration {
     const listener = this.#newListener(handler, options, { started: present !== undefined });
@@ -105,7 +108,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
 
   #newListener(
     handler: ResourceEventHandler<T>,
-    { resyncPeriodMs, name: own, mailbox = {} }: HandlerOptions & { readonly resyncPeriodMs: number },
+    { resyncPeriodMs, name: own, mailbox = {} }: HandlerWishes,
     { started }: { readonly started: boolean },
   ): ProcessorListener<T> {
     const { logger, name } = this.#options;

@@ -150,7 +150,7 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
   {
     name: "read API: a watch sends events after its credential has ended",
     file: "src/hono/send/watch_stream.ts",
-    find: "this.#life.expiresAtMs <= this.#request.settings.clock.now()",
+    find: "expiresAtMs <= this.#request.settings.clock.now()",
     replace: "false",
     test: "tests/hono/send/watch_life_test.ts",
   },

@@ -123,7 +123,9 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 
   deliver(): boolean {
     if (!this.#maySend) return false;
-    if (this.#life.expiresAtMs <= this.#request.settings.clock.now()) {
+    const { expiresAtMs } = this.#life;
+    // Most credentials do not end: thousands of watches need no look at the clock in each turn.
+    if (expiresAtMs < Infinity && expiresAtMs <= this.#request.settings.clock.now()) {
       this.stop();
       return false;
     }

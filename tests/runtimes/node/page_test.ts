@@ -49,6 +49,18 @@ function pod(i: number, state: "ready" | "waiting" | "completed", restartCount =
   };
 }
 
+/** A page's script that counts the watches that are open, as `window.streams`. */
+const COUNTED_STREAMS = `
+  const send = fetch;
+  window.streams = 0;
+  window.fetch = (request, init) => {
+    if (String(request.url ?? request).includes("watch=true")) {
+      window.streams++;
+      request.signal.addEventListener("abort", () => window.streams--);
+    }
+    return send(request, init);
+  };`;
+
 describe("serve() has a page in Chromium that", {
   skip: isHere ? false : "npm has a Chromium for Linux on x64 only; name one by CHROMIUM",
 }, () => {
@@ -332,15 +344,7 @@ describe("serve() has a page in Chromium that", {
     await page.evaluateFirst(`if (location.search === "?background") {
       window.isSeen = false;
       Object.defineProperty(document, "hidden", { get: () => !window.isSeen });
-      const send = fetch;
-      window.streams = 0;
-      window.fetch = (request, init) => {
-        if (String(request.url ?? request).includes("watch=true")) {
-          window.streams++;
-          request.signal.addEventListener("abort", () => window.streams--);
-        }
-        return send(request, init);
-      };
+      ${COUNTED_STREAMS}
     }`);
     await open("?background#/api/v1/pods?q=web-8");
     await until(text("table-name"), "pods");
@@ -367,15 +371,7 @@ describe("serve() has a page in Chromium that", {
     const withEvents = await serve({ source, resources: ["pods", "events"], port: 0 });
     await withEvents.synced();
     await page.evaluateFirst(`if (location.search === "?one") {
-      const send = fetch;
-      window.streams = 0;
-      window.fetch = (request, init) => {
-        if (String(request.url ?? request).includes("watch=true")) {
-          window.streams++;
-          request.signal.addEventListener("abort", () => window.streams--);
-        }
-        return send(request, init);
-      };
+      ${COUNTED_STREAMS}
     }`);
     await page.open("about:blank");
     await page.open(`${withEvents.url}/?one#/api/v1/namespaces/shop/pods/web-2`);
