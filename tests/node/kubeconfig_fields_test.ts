@@ -351,6 +351,7 @@ describe("restConfigFromKubeconfig, contradictory fields", () => {
         /as-groups, as-uid and as-user-extra need as/,
       );
     }
+    assert.equal(await refusal({ user: 'token: t, as-groups: [], as-uid: "", as-user-extra: {}' }), "");
   });
 
   it("refuses a plugin without a command or with an unknown interactiveMode", async () => {

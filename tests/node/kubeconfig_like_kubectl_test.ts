@@ -90,6 +90,7 @@ describe("restConfigFromKubeconfig reads what kubectl reads", () => {
     );
     await refused(restConfig({ user: "token: t, username: jane" }), both("token", "username"));
     await refused(restConfig({ user: "token: t, password: p" }), both("token", "password"));
+    await refused(restConfig({ user: "tokenFile: t, username: jane" }), both("tokenFile", "username"));
     await restConfig({
       cluster: 'certificate-authority: "", certificate-authority-data: ~',
       user: 'token: t, username: ""',

@@ -363,6 +363,17 @@ describe("ExecCredentials", () => {
         /gave a client certificate without its key, or/,
       );
     }
+    for (const expirationTimestamp of ["tomorrow", 60]) {
+      await assert.rejects(
+        gives({ token: "t", expirationTimestamp }),
+        /an expirationTimestamp that is not a time/,
+      );
+    }
+    assert.equal(await gives({ token: "t", expirationTimestamp: null }), "t");
+    await assert.rejects(
+      asked({ command: "listwatch-no-such-plugin", installHint: "get it\n\x1b[1mat the shop" }),
+      /is not installed\nget it\n\\x1b\[1mat the shop$/,
+    );
     await assert.rejects(asked({ command: "x", apiVersion: "v9" }), /uses the version v9/);
     await assert.rejects(asked({ command: "x", interactiveMode: "Always" }), /needs a terminal/);
   });

@@ -1,7 +1,8 @@
 import process from "node:process";
 import { type FetchFunction, tokenFault } from "../../client/rest_config.ts";
-import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { ageMs, type Clock, type Moment, momentOf } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
+import { visibleText } from "../../util/logger.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";
 import { toBase64 } from "../../util/bytes.ts";
 import { createTlsFetch, type TlsFetchOptions } from "../fetch/tls_fetch.ts";
@@ -26,6 +27,7 @@ const VERSIONS = ["client.authentication.k8s.io/v1", "client.authentication.k8s.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#input-and-output-formats
 const PLUGIN_EXTENSION = "client.authentication.k8s.io/exec";
 const LONGEST_OUTPUT_BYTES = 1024 * 1024;
+const LONGEST_HINT_LINE = 1_000;
 const TIMEOUT_MS = 60_000;
 
 /**
@@ -40,17 +42,17 @@ export class ExecCredentials {
   readonly #options: ExecCredentialsOptions;
   #pending: Promise<ExecStatus> | undefined;
   #status: ExecStatus | undefined;
-  /**
-   * When the credentials expire, on the monotonic clock: a wall clock that is set back must not prolong them.
-   * `NaN` if they do not.
-   */
-  #expiresMs = NaN;
+  /** When the credentials came. */
+  #since: Moment;
+  /** How long they are valid from then on; `NaN` if they do not expire. */
+  #validMs = NaN;
   #fetch: FetchFunction | undefined;
   #fetchCert: string | undefined;
 
   constructor(config: ExecConfig, options: ExecCredentialsOptions) {
     this.#config = config;
     this.#options = options;
+    this.#since = momentOf(options.clock);
   }
 
   /** Returns the bearer token, `""` if the plugin gives none. */
@@ -92,27 +94,24 @@ export class ExecCredentials {
 
   async #credentials(): Promise<ExecStatus> {
     const { clock } = this.#options;
-    if (this.#status !== undefined && !this.#isExpired()) return this.#status;
+    // By either clock: the wall clock may be set back, the monotonic one stop while the computer is suspended.
+    const isExpired = ageMs(this.#since, clock) >= this.#validMs;
+    if (this.#status !== undefined && !isExpired) return this.#status;
     this.#pending ??= this.#run().finally(() => (this.#pending = undefined));
     this.#status = await this.#pending;
-    const expires = Date.parse(this.#status.expirationTimestamp ?? "");
-    this.#expiresMs = monotonicNow(clock) + expires - clock.now();
+    this.#since = momentOf(clock);
+    this.#validMs = Date.parse(this.#status.expirationTimestamp ?? "") - clock.now();
     return this.#status;
-  }
-
-  /** Whether either clock says so: the monotonic clock may stop while the computer is suspended. */
-  #isExpired(): boolean {
-    const { clock } = this.#options;
-    const expires = Date.parse(this.#status?.expirationTimestamp ?? "");
-    return expires <= clock.now() || this.#expiresMs <= monotonicNow(clock);
   }
 
   async #run(): Promise<ExecStatus> {
     const { command, args, env, installHint, apiVersion = VERSIONS[0] } = this.#config;
+    // What could change the state of a terminal is shown, as by client-go.
+    const hint = installHint?.split("\n").map((line) => `\n${visibleText(line, LONGEST_HINT_LINE)}`).join("");
     const fail = (why: string) =>
       new KubeconfigError(
         `Cannot get credentials for the context ${JSON.stringify(this.#options.context)}: ${command} ${why}` +
-          (installHint ? `\n${installHint}` : ""),
+          (hint ?? ""),
       );
     if (!VERSIONS.includes(apiVersion)) throw fail(`uses the version ${apiVersion}, which is not supported`);
     if (this.#config.interactiveMode === "Always") {
@@ -142,7 +141,7 @@ export class ExecCredentials {
     }
     if (answer?.apiVersion !== apiVersion) throw fail(`answered in a version other than ${apiVersion}`);
     const status = answer.status ?? {};
-    const { token, clientCertificateData: cert, clientKeyData: key } = status;
+    const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp: expires } = status;
     if (!token && !cert && !key) throw fail("gave neither a token nor a client certificate with its key");
     if (!cert !== !key) {
       throw fail("gave a client certificate without its key, or a key without its certificate");
@@ -151,6 +150,10 @@ export class ExecCredentials {
     if (fault !== undefined) throw fail(`gave a token that is not valid: ${fault}`);
     for (const pem of [cert, key]) {
       if (pem && typeof pem !== "string") throw fail("gave a client certificate or key that is not a string");
+    }
+    // Credentials that seem to be valid for ever would not be renewed.
+    if (expires && (typeof expires !== "string" || Number.isNaN(Date.parse(expires)))) {
+      throw fail("gave an expirationTimestamp that is not a time");
     }
     return status;
   }

@@ -161,7 +161,9 @@ function checkEntries(name: string, entries: Entries, kubeconfig: Kubeconfig): v
     refuseBoth(user, "client-key", "client-key-data", fail);
     refuseBoth(user, "token", "username", fail);
     refuseBoth(user, "token", "password", fail);
-    if (!user.as && (user["as-uid"] || user["as-groups"]?.length || user["as-user-extra"])) {
+    refuseBoth(user, "tokenFile", "username", fail);
+    const { as, "as-uid": uid, "as-groups": groups, "as-user-extra": extra } = user;
+    if (!as && (uid || groups?.length || Object.keys(extra ?? {}).length > 0)) {
       throw fail("as-groups, as-uid and as-user-extra need as, the name of the user to impersonate");
     }
     const { exec } = user;
