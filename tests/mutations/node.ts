@@ -457,8 +457,8 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
   {
     name: "exec: credentials that expired while the computer slept are sent",
     file: "src/node/kubeconfig/exec_credentials.ts",
-    find: "expires <= clock.now() || ",
-    replace: "",
+    find: "ageMs(this.#since, clock) >= this.#validMs",
+    replace: "clock.monotonicNow!() - this.#since.monotonicMs >= this.#validMs",
     test: "tests/node/kubeconfig_test.ts",
   },
   {

@@ -376,7 +376,13 @@ describe("restConfigFromKubeconfig, contradictory fields", () => {
 describe("loadKubeconfig, users whose exec is odd", () => {
   it("shows nothing that may be a credential, and does not fail", async () => {
     for (
-      const exec of ["args: s3cret", "args: {a: s3cret}", "env: s3cret", "env: [null, s3cret, {name: a}]"]
+      const exec of [
+        "args: s3cret",
+        "args: {a: s3cret}",
+        "env: s3cret",
+        "env: [null, s3cret, {name: a}]",
+        "command: [a/b]",
+      ]
     ) {
       const path = file(`users: [{name: u, user: {exec: {command: x, ${exec}}}}]`);
       const { users } = await loadKubeconfig({ path });

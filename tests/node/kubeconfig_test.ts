@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import process from "node:process";
 import { delimiter, join } from "node:path";
 import { after, describe, it } from "node:test";
@@ -50,6 +50,14 @@ describe("loadKubeconfig", () => {
     assert.deepEqual(kubeconfig.files, [first, second]);
     assert.deepEqual(kubeconfig.clusters.get("two"), { server: "https://first.example" });
     assert.equal(kubeconfig["current-context"], "two");
+  });
+
+  it("reads the default file of the user without a variable, and no entries where there is null", async () => {
+    // The machine may have the file.
+    const looked = await loadKubeconfig({ env: {} }).then(({ files }) => files.join(), String);
+    assert.ok(looked.includes(join(homedir(), ".kube", "config")), looked);
+    const { clusters, users } = await loadKubeconfig({ path: file("null", "clusters: null\nusers: ~") });
+    assert.equal(clusters.size + users.size, 0);
   });
 
   it("resolves relative paths from the file's folder", async () => {

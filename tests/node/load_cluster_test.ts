@@ -4,6 +4,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { FakeClock } from "@listwatch/cache/testing";
+import { LogRecorder } from "../log_recorder.ts";
 
 let folder: string;
 
@@ -93,6 +95,31 @@ describe("loadCluster", () => {
       load({}, { KUBECONFIG: broken }),
       /Cannot read the kubeconfig .*broken: it is not YAML/,
     );
+    for (const half of ["clusters: [{name: c, cluster: {server: 'http://c'}}]", "contexts: [{name: c}]"]) {
+      await writeFile(broken, half);
+      await assert.rejects(load({}, { KUBECONFIG: broken }), /broken has no current-context/);
+    }
+    for (const missing of ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"]) {
+      await assert.rejects(load({}, { [missing]: "" }), /Cannot find a kubeconfig/);
+    }
+  });
+
+  it("gives its clock, logger, environment and metrics to the cluster, in a pod and outside", async () => {
+    const { env, serviceAccountPath } = await pod();
+    const clock = new FakeClock();
+    const recorder = new LogRecorder();
+    const counted: string[] = [];
+    const metrics = { count: (name: string) => void counted.push(name), set() {}, observe() {} };
+    const KUBECONFIG = await kubeconfig("a", "https://a.invalid");
+    const options = { serviceAccountPath, clock, logger: recorder, metrics };
+    const proxied = { ...env, HTTPS_PROXY: "http://127.0.0.1:1" };
+    for (const [where, more] of [["10.0.0.1", {}], ["a.invalid", { KUBECONFIG }]] as const) {
+      const cluster = await loadCluster({ ...options, env: { ...proxied, ...more } });
+      await assert.rejects(cluster.request("/version"), /by way of the proxy http:\/\/127\.0\.0\.1:1/, where);
+      assert.equal((cluster as unknown as { clock: FakeClock }).clock, clock);
+    }
+    assert.deepEqual(counted, ["rest_client_requests_total", "rest_client_requests_total"]);
+    assert.match(recorder.of("warn").join("\n"), /Cannot read the service account's CA/);
   });
 
   it("says where it looked, and refuses a context or a file that is not there", async () => {

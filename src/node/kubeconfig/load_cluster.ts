@@ -23,11 +23,11 @@ import {
   type KubeconfigUser,
   parseKubeconfigYaml,
 } from "./kubeconfig.ts";
-import { proxyFromEnvironment } from "../fetch/proxy.ts";
+import { type Environment, proxyFromEnvironment } from "../fetch/proxy.ts";
 import { createTlsFetch } from "../fetch/tls_fetch.ts";
 import { homedir } from "node:os";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
-import { isRecord } from "../../util/json.ts";
+import { defined, isRecord } from "../../util/json.ts";
 
 /** Options of {@linkcode loadCluster}. */
 export interface LoadClusterOptions extends InClusterOptions {
@@ -74,17 +74,16 @@ export async function loadCluster(options: LoadClusterOptions = {}): Promise<Clu
 }
 
 async function configOf(options: LoadClusterOptions): Promise<RestConfig> {
-  const { kubeconfig: path, context, env = process.env, clock, logger } = options;
+  const { kubeconfig: path, context, env = process.env, serviceAccountPath, clock, logger } = options;
   const found = await findKubeconfig({ env, path });
   const isEmpty = found === undefined || (found.clusters.size === 0 && found.contexts.size === 0);
   const isPod = Boolean(env.KUBERNETES_SERVICE_HOST) && Boolean(env.KUBERNETES_SERVICE_PORT);
   // A context that is given is one of a kubeconfig.
   if (isEmpty && isPod && path === undefined && context === undefined) {
-    const serviceAccountPath = options.serviceAccountPath || undefined;
     return await inClusterConfig({ env, clock, logger, serviceAccountPath });
   }
-  const kubeconfig = found ?? await loadKubeconfig({ env, path });
-  return await restConfigFromKubeconfig(kubeconfig, { env, clock, logger, context });
+  if (found === undefined) throw noKubeconfig(env);
+  return await restConfigFromKubeconfig(found, { env, clock, logger, context });
 }
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -119,8 +118,8 @@ export interface InClusterOptions {
  * ```
  */
 export async function inClusterConfig(options: InClusterOptions = {}): Promise<RestConfig> {
-  const { env = process.env, serviceAccountPath = SERVICE_ACCOUNT, clock = realClock } = options;
-  const logger = options.logger ?? consoleLogger;
+  const { env = process.env, serviceAccountPath = SERVICE_ACCOUNT } = options;
+  const { clock = realClock, logger = consoleLogger } = options;
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
   if (!host || !port) {
     throw new KubeconfigError(
@@ -139,7 +138,7 @@ export async function inClusterConfig(options: InClusterOptions = {}): Promise<R
     await readFile(`${serviceAccountPath}/namespace`, "utf8").then((text) => text.trim(), () => "");
   const server = `https://${host.includes(":") ? `[${host}]` : host}:${port}`;
   const proxy = proxyFromEnvironment(server, env);
-  const tls = { ...(ca !== undefined && { ca }), ...(proxy !== undefined && { proxy }) };
+  const tls = defined({ ca, proxy });
   const config: RestConfig = {
     server,
     fetch: forgettingOn401(createTlsFetch(tls), (refused) => token.forget(refused)),
@@ -179,9 +178,13 @@ export interface LoadKubeconfigOptions {
  */
 export async function loadKubeconfig(options: LoadKubeconfigOptions = {}): Promise<Kubeconfig> {
   const found = await findKubeconfig(options);
-  if (found !== undefined) return found;
-  const paths = pathsOf(options.env ?? process.env);
-  throw new KubeconfigError(
+  if (found === undefined) throw noKubeconfig(options.env ?? process.env);
+  return found;
+}
+
+function noKubeconfig(env: Environment): KubeconfigError {
+  const paths = pathsOf(env);
+  return new KubeconfigError(
     `Cannot find a kubeconfig: ${paths.join(", ")} ${paths.length === 1 ? "does" : "do"} not exist; ` +
       "name a file, or set KUBECONFIG",
   );
@@ -203,7 +206,7 @@ export async function findKubeconfig(options: LoadKubeconfigOptions = {}): Promi
 }
 
 /** The files in `KUBECONFIG`, each once, or the default one. */
-function pathsOf(env: Readonly<Record<string, string | undefined>>): string[] {
+function pathsOf(env: Environment): string[] {
   const listed = [...new Set((env.KUBECONFIG ?? "").split(delimiter).filter((file) => file !== ""))];
   return listed.length > 0 ? listed : [join(env.HOME || homedir(), ".kube", "config")];
 }
