@@ -2,7 +2,7 @@ import { type Cluster, newCluster } from "../../client/cluster.ts";
 import type { ControllerDefinition } from "../../controller/definition.ts";
 import { Manager, type ManagerOptions } from "../../controller/manager.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
-import { linkedAbort } from "../../util/abort.ts";
+import { linkedAbort, onAbort } from "../../util/abort.ts";
 import type { Logger } from "../../util/logger.ts";
 import { connectionReset } from "../faults.ts";
 
@@ -139,7 +139,8 @@ export class ControllerProcess {
       if (this.#life.signal.aborted) return await new Promise(() => {});
       // A request that was sent reaches the server, also while the process is frozen.
       const cut = linkedAbort(this.#life.signal);
-      init.signal?.addEventListener("abort", () => cut.abort(init.signal?.reason), { once: true });
+      const { signal } = init;
+      if (signal) onAbort(signal, () => cut.abort(signal.reason));
       return await fetch(url.href, { ...init, signal: cut.signal });
     };
     const request: ProcessRequest = { method: init.method ?? "GET", url: new URL(url), init };
