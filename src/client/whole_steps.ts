@@ -18,10 +18,9 @@ export async function* wholeSteps<T>(
   let step: WatchItem<T>[] = [];
   for await (const batch of stream) {
     const end = batch.findLastIndex(endsStep) + 1;
+    isMerged ||= end > 0;
     if (!isMerged) {
-      yield batch.slice(0, end || batch.length);
-      isMerged = end > 0;
-      step = end > 0 ? batch.slice(end) : [];
+      yield batch;
       continue;
     }
     if (end > 0) {

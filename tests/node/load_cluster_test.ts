@@ -109,7 +109,7 @@ describe("loadCluster", () => {
     const clock = new FakeClock();
     const recorder = new LogRecorder();
     const counted: string[] = [];
-    const metrics = { count: (name: string) => void counted.push(name), set() {}, observe() {} };
+    const metrics = { count: (name: string) => void counted.push(name), gauge() {}, observe() {} };
     const KUBECONFIG = await kubeconfig("a", "https://a.invalid");
     const options = { serviceAccountPath, clock, logger: recorder, metrics };
     const proxied = { ...env, HTTPS_PROXY: "http://127.0.0.1:1" };

@@ -94,7 +94,7 @@ export class ExecCredentials {
 
   async #credentials(): Promise<ExecStatus> {
     const { clock } = this.#options;
-    // By either clock: the wall clock may be set back, the monotonic one stop while the computer is suspended.
+    // By either clock: the wall clock may be set back, and the monotonic one stop during a suspension.
     const isExpired = ageMs(this.#since, clock) >= this.#validMs;
     if (this.#status !== undefined && !isExpired) return this.#status;
     this.#pending ??= this.#run().finally(() => (this.#pending = undefined));

@@ -95,11 +95,10 @@ export async function restConfigFromKubeconfig(
     );
   }
   checkEntries(name, { context, cluster, user }, kubeconfig);
-  refuseUnsupported(name, user);
   const certificates = await tlsOptions(cluster, user);
   const server = withScheme(cluster.server, certificates);
   const proxy = cluster["proxy-url"] || proxyFromEnvironment(server, options.env ?? process.env);
-  const tls = { ...certificates, ...(proxy !== undefined && { proxy }) };
+  const tls = defined({ ...certificates, proxy });
   const { token, headers, fetch } = await credentials(user, {
     context: name,
     cluster: { ...cluster, server },
@@ -166,7 +165,14 @@ function checkEntries(name: string, entries: Entries, kubeconfig: Kubeconfig): v
     if (!as && (uid || groups?.length || Object.keys(extra ?? {}).length > 0)) {
       throw fail("as-groups, as-uid and as-user-extra need as, the name of the user to impersonate");
     }
-    const { exec } = user;
+    const { exec, "auth-provider": provider } = user;
+    if (provider) {
+      throw fail(
+        `its auth-provider ${
+          provider.name ?? "without a name"
+        } is not supported; use an exec credential plugin`,
+      );
+    }
     if (exec && !exec.command) throw fail("its exec has no command");
     if (exec?.env?.some(({ name }) => !name)) throw fail("its exec has a variable (env) without a name");
     const mode = exec?.interactiveMode;
@@ -189,16 +195,6 @@ function withScheme(server: string, tls: TlsOptions): string {
   if (server.includes("://")) return server;
   const isSecure = tls.ca !== undefined || tls.cert !== undefined || tls.insecureSkipVerify;
   return `${isSecure ? "https" : "http"}://${server}`;
-}
-
-function refuseUnsupported(context: string, user: KubeconfigUser): void {
-  const refuse = (what: string, instead: string) => {
-    throw new KubeconfigError(
-      `Cannot use the context ${JSON.stringify(context)}: ${what} is not supported; ${instead}`,
-    );
-  };
-  const provider = user["auth-provider"];
-  if (provider) refuse(`the auth-provider ${provider.name ?? ""}`.trimEnd(), "use an exec credential plugin");
 }
 
 async function tlsOptions(cluster: KubeconfigCluster, user: KubeconfigUser): Promise<TlsOptions> {
@@ -252,8 +248,7 @@ async function credentials(
   // Credentials are sent over TLS only, as by client-go: see `ClientConfig` in
   // https://github.com/kubernetes/client-go/blob/master/tools/clientcmd/client_config.go
   if (!/^https:/i.test(cluster.server)) {
-    const { proxy } = tls;
-    return { fetch: createTlsFetch(proxy === undefined ? {} : { proxy }) };
+    return { fetch: createTlsFetch(defined({ proxy: tls.proxy })) };
   }
   const { "client-certificate": certFile, "client-key": keyFile } = user;
   const fetch = certFile && keyFile

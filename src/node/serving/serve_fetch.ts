@@ -66,11 +66,7 @@ export interface ServedFetch {
 }
 
 /** A server cannot listen on its host and port. */
-export class ListenError extends CacheError {
-  constructor(code: string, message: string, options: { readonly cause?: unknown } = {}) {
-    super(code, message, options);
-  }
-}
+export class ListenError extends CacheError {}
 
 interface ServeFetchEnv extends WebSocketEnv {
   readonly incoming: IncomingMessage;
