@@ -225,6 +225,87 @@ describe("serve() has a page in Chromium that", {
     );
   });
 
+  it("opens the first result of what was typed when Enter comes before the results", async () => {
+    await open("");
+    await until(text("badge-text"), "Live");
+    await page.press("/");
+    await page.type("ns:shop web-4");
+    await until(`document.querySelector("#results .key")?.textContent`, "shop / web-4");
+    await page.type("0");
+    await page.press("Enter");
+    await until(`location.hash`, "#/api/v1/namespaces/shop/pods/web-40");
+    assert.equal(await page.evaluate(`document.getElementById("results-panel").hidden`), true);
+  });
+
+  it("shows no columns of the resource before where it has none to show", async () => {
+    await open("#/api/v1/pods");
+    await until(firstName, "web-0");
+    await page.evaluate(`void (location.hash = "#/api/v1/nodes?q=ns%3Ashop")`);
+    await until(text("table-message"), "nodes cannot be searched by this.Remove the filter");
+    assert.equal(await page.evaluate(`document.querySelector(".grid-head").textContent`), "");
+    await page.evaluate(`void (location.hash = "#/api/v1/nodes")`);
+    await until(firstName, "worker-0");
+  });
+
+  it("keeps what it shows apart on a page of little height", async () => {
+    await page.resize(720, 450);
+    await open("#/api/v1/pods");
+    await until(`document.querySelectorAll("#states a").length > 0`, true);
+    const [filter, states] = ["filter", "states"].map((id) =>
+      `document.getElementById("${id}").getBoundingClientRect()`
+    );
+    assert.ok(await page.evaluate<boolean>(`${filter}.bottom <= ${states}.top`));
+    await page.resize(1280, 860);
+  });
+
+  it("reads what is cached, and sends no request to the API server for it", async () => {
+    await open("");
+    await until(`document.querySelectorAll("#nodes li").length`, 3);
+    server.clearRequests();
+    await page.press("/");
+    await page.type("worker-1");
+    await until(`document.querySelector("#results .key")?.textContent`, "worker-1");
+    assert.deepEqual(server.requests, []);
+  });
+
+  it("reads the text of an object again where it could not be read, and copies the text that is shown", async () => {
+    await open("#/api/v1/namespaces/shop/pods/web-12");
+    const hasRestarts = (count: number) =>
+      `document.getElementById("object-text")?.textContent.includes("restartCount: ${count}")`;
+    await until(hasRestarts(0), true);
+    await page.evaluate(`{
+      const send = fetch;
+      let left = 1;
+      window.fetch = (request, init) => String(request.url ?? request).includes("/pods/web-12") && left-- > 0
+        ? Promise.resolve(new Response("too many requests", { status: 429 }))
+        : send(request, init);
+      navigator.clipboard.writeText = (text) => Promise.resolve(window.copied = text);
+    }`);
+    const { metadata, ...rest } = pod(12, "ready", 5);
+    server.update("v1/pods", { ...rest, metadata: { ...metadata, managedFields: [{ manager: "test" }] } });
+    await until(hasRestarts(5), true);
+    await page.evaluate(`document.getElementById("object-copy").click()`);
+    await until(text("object-copy"), "Copied");
+    await until(`copied === document.getElementById("object-text").textContent`, true);
+    assert.equal(await page.evaluate(`copied.includes("managedFields")`), false);
+    await page.evaluate(`document.getElementById("object-managed").click()`);
+    await page.evaluate(`document.getElementById("object-copy").click()`);
+    await until(`copied.includes("managedFields")`, true);
+  });
+
+  it("begins at the top of another object", async () => {
+    await page.resize(390, 400);
+    await open("#/api/v1/nodes/worker-1");
+    const link = `document.querySelector("#object-owned a:not(.count)")`;
+    await until(`${link}?.textContent`, "web-1");
+    await page.evaluate(`scrollTo(0, 200)`);
+    assert.ok(await page.evaluate<number>(`scrollY`) > 0);
+    await page.evaluate(`${link}.click()`);
+    await until(text("object-name"), "web-1");
+    assert.deepEqual(await page.evaluate(`[scrollY, document.activeElement.id]`), [0, "object-text"]);
+    await page.resize(1280, 860);
+  });
+
   it("shows nothing but that of an object that does not exist, and which resource is shown", async () => {
     await page.resize(390, 844);
     await open("#/api/v1/namespaces/shop/pods/none");
@@ -263,6 +344,10 @@ describe("serve() has a page in Chromium that", {
     const counts = `[...document.querySelectorAll("#namespaces .number a")]
       .map((link) => link.textContent + (link.hasAttribute("href") ? " link" : ""))`;
     await until(counts, ["2,500 link", "·", "2,500 link", "1 link"]);
+    await page.evaluate(`void (location.hash = "#/api/v1/pods")`);
+    // The pods of the other one that are not ready are not among the rows.
+    const chips = `[...document.querySelectorAll("#states a")].map((link) => link.textContent)`;
+    await until(`[${text("table-total")}, ...${chips}]`, ["2,500", "Running2,500"]);
     await ofTwo.stop();
   });
 

@@ -30,13 +30,17 @@ export class Finder {
   #running = new AbortController();
   #timer = 0;
   #selected = -1;
+  /** Enter was pressed before there were results of the text. */
+  #isEntered = false;
 
   constructor({ viewOf }: { readonly viewOf: () => View }) {
     this.#viewOf = viewOf;
     this.#input.addEventListener("input", () => {
       clearTimeout(this.#timer);
       this.#running.abort();
+      this.#isEntered = false;
       if (this.#input.value.trim() === "") return this.#open(false);
+      this.#panel.ariaBusy = "true";
       this.#timer = setTimeout(() => this.#find(), DELAY_MS);
     });
     this.#input.addEventListener("focus", () => {
@@ -63,6 +67,9 @@ export class Finder {
       if (!this.#panel.hidden) return this.#open(false);
       this.#input.value = "";
       this.#input.blur();
+    } else if (key === "Enter" && this.#panel.ariaBusy === "true") {
+      event.preventDefault();
+      this.#isEntered = true;
     } else if (this.#panel.hidden || count === 0) {
       return;
     } else if (key === "ArrowDown" || key === "ArrowUp") {
@@ -70,9 +77,13 @@ export class Finder {
       this.#select((this.#selected + (key === "ArrowDown" ? 1 : count - 1)) % count);
     } else if (key === "Enter") {
       event.preventDefault();
-      this.#input.blur();
-      this.#list.children[this.#selected].querySelector("a")?.click();
+      this.#enter();
     }
+  }
+
+  #enter(): void {
+    this.#input.blur();
+    this.#list.children[this.#selected].querySelector("a")?.click();
   }
 
   async #find(): Promise<void> {
@@ -86,7 +97,7 @@ export class Finder {
     const tables: Found[] = [];
     const objects: Found[] = [];
     let failure = "";
-    this.#panel.setAttribute("aria-busy", "true");
+    this.#panel.ariaBusy = "true";
     const queue = [...resources];
     const work = async () => {
       for (let resource = queue.shift(); resource !== undefined; resource = queue.shift()) {
@@ -101,13 +112,14 @@ export class Finder {
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     if (signal.aborted) return;
-    this.#panel.setAttribute("aria-busy", "false");
+    this.#panel.ariaBusy = "false";
     objects.sort((a, b) => a.rank - b.rank);
     // A search for a resource or a state is for its table; a search for an object is for the object.
     const isOfNames = !isNamed && terms.every(({ type }) => type === "word" || type === "ns") &&
       objects.some(({ rank }) => rank < 3);
     const found = isOfNames ? [...objects, ...tables] : [...tables, ...objects];
     this.#show(found, found.length === 0 ? failure || "Nothing found." : "");
+    if (this.#isEntered && found.length > 0) this.#enter();
   }
 
   async #findIn(
@@ -147,6 +159,8 @@ export class Finder {
     if (!isOpen) {
       clearTimeout(this.#timer);
       this.#running.abort();
+      this.#panel.ariaBusy = "false";
+      this.#isEntered = false;
     }
     this.#panel.hidden = !isOpen;
     this.#input.setAttribute("aria-expanded", String(isOpen));

@@ -70,7 +70,8 @@ async function ask(): Promise<void> {
 function follow({ isForced = false } = {}): void {
   const next = parseRoute(location.hash, state.resources);
   if (route !== undefined && (isForced || route.view !== next.view)) views[route.view].close();
-  const isOther = route?.view !== next.view;
+  // Another place of the tables keeps what is scrolled and focused; another object is another page.
+  const isOther = route?.view !== next.view || next.view === "object" && !isForced;
   route = next;
   for (const name of ["home", "table", "object"] as const) byId(name).hidden = name !== next.view;
   setClass(document.body, `view-${next.view}`);

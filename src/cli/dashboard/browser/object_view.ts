@@ -6,7 +6,7 @@ import type { ResourceState } from "../dashboard_message.ts";
 import { changesBetween, type FieldChange } from "./changes.ts";
 import { byId, keyed, make, makeLink, setClass, setLink, setText } from "./dom.ts";
 import { EVENT_FIELDS, type EventObject, eventTimeMs, NEWEST_FIRST } from "./events.ts";
-import { readJson, refusalOf, repeat, type View } from "./reading.ts";
+import { AS_CACHED, readJson, refusalOf, repeat, type View } from "./reading.ts";
 import { factsOf, type Owned, ownedBy, ownersOf, type Relation } from "./relations.ts";
 import { listPath, objectPath, type ObjectRoute, tableLink } from "./route.ts";
 import { age, ago, visible } from "./texts.ts";
@@ -38,6 +38,8 @@ export class ObjectView {
   #stopOwned = () => {};
   #stopEvents = () => {};
   #text = "";
+  /** The state of the object that the text is of, or a state before. */
+  #textOf: KubernetesObject | undefined;
   #lines: ReadonlySet<string> | undefined;
   #isReading = false;
   #changes: SeenChange[] = [];
@@ -88,6 +90,7 @@ export class ObjectView {
     this.#store =
       this.#events =
       this.#object =
+      this.#textOf =
       this.#route =
       this.#lines =
         undefined;
@@ -98,6 +101,9 @@ export class ObjectView {
   tick(): void {
     this.#showEvents();
     this.#showChanges();
+    const [object] = this.#store?.getSnapshot().rows ?? [];
+    // The last read of the text has failed.
+    if (object !== undefined && object !== this.#textOf) this.#read();
   }
 
   focus(): void {
@@ -136,7 +142,8 @@ export class ObjectView {
     const { signal } = this.#stop;
     const object = this.#object;
     try {
-      const response = await fetch(objectPath(this.#route.resource, this.#route), {
+      const query = new URLSearchParams(AS_CACHED);
+      const response = await fetch(`${objectPath(this.#route.resource, this.#route)}?${query}`, {
         signal,
         headers: { Accept: "application/yaml, application/json;q=0.5" },
         cache: "no-store",
@@ -145,7 +152,9 @@ export class ObjectView {
       const body = await response.text();
       const isYaml = (response.headers.get("Content-Type") ?? "").includes("yaml");
       this.#text = isYaml ? body : JSON.stringify(JSON.parse(body), undefined, 2);
+      this.#textOf = object;
       this.#writeText(this.#lines);
+      if (this.#store?.getSnapshot().rows[0] !== undefined) this.#showState("");
     } catch (error) {
       if (!signal.aborted && this.#text === "") this.#showState(String(error), "lost");
     } finally {
@@ -154,9 +163,17 @@ export class ObjectView {
     if (this.#object !== undefined && (signal.aborted || object !== this.#object)) this.#read();
   }
 
+  /** The lines of the text that are shown. */
+  get #shown(): readonly string[] {
+    const lines = this.#text.trimEnd().split("\n");
+    return byId<HTMLInputElement>("object-managed").checked ? lines : withoutManagedFields(lines);
+  }
+
+  /** Shows the text; `before` has the lines of the text before, if it was of the same object. */
   #writeText(before: ReadonlySet<string> | undefined): void {
-    const hasManagedFields = byId<HTMLInputElement>("object-managed").checked;
-    this.#lines = showText(byId("object-text"), this.#text, before, hasManagedFields);
+    const lines = this.#shown;
+    showLines(byId("object-text"), lines, before);
+    this.#lines = new Set(lines);
   }
 
   #showState(text: string, level = "loading"): void {
@@ -211,6 +228,7 @@ export class ObjectView {
       sortBy: NEWEST_FIRST,
       fields: EVENT_FIELDS.join(),
       limit: String(MOST_EVENTS),
+      ...AS_CACHED,
     });
     this.#stopEvents = repeat(async (signal) => {
       const list = await readJson<EventList>(`${listPath(events, scope)}?${query}`, { signal });
@@ -258,7 +276,7 @@ export class ObjectView {
   async #copy(): Promise<void> {
     const button = byId("object-copy");
     try {
-      await navigator.clipboard.writeText(this.#text);
+      await navigator.clipboard.writeText(`${this.#shown.join("\n")}\n`);
       setText(button, "Copied");
     } catch {
       // Over http no page may write to the clipboard: the selected text can be copied by hand.
@@ -302,19 +320,11 @@ function showOwned(owned: readonly Owned[]): void {
 /** Longer texts are shown without colors. */
 const MAX_MARKED_LINES = 5_000;
 
-/**
- * Shows a text.
- * @param before The lines of the text before, if it was of the same object.
- * @returns The lines that are shown.
- */
-function showText(
+function showLines(
   pre: HTMLElement,
-  text: string,
+  lines: readonly string[],
   before: ReadonlySet<string> | undefined,
-  hasManagedFields: boolean,
-): ReadonlySet<string> {
-  const all = text.trimEnd().split("\n");
-  const lines = hasManagedFields ? all : withoutManagedFields(all);
+): void {
   if (lines.length > MAX_MARKED_LINES) pre.replaceChildren(lines.map(visible).join("\n"));
   else {
     pre.replaceChildren(...lines.map((line) => {
@@ -324,7 +334,6 @@ function showText(
       return make("span", className, visible(line.slice(0, start)), key, visible(line.slice(end)), "\n");
     }));
   }
-  return new Set(lines);
 }
 
 /** Where a line of YAML has its key, with the colon; an empty range if it has none. */

@@ -38,7 +38,8 @@ const MARGIN = 6;
 /** Columns of longer texts become narrower, down to this, before rows scroll sideways. */
 const WIDEST = 60;
 const LEAST_WIDE = 22;
-/** The first column stays where rows scroll sideways: on a narrow page it leaves room for others. */
+/** The first column, of names, stays where rows scroll sideways: on a narrow page it leaves room for others. */
+const LEAST_FIRST = 36;
 const LEAST_NARROW = 17;
 const narrow = matchMedia("(max-width: 800px)");
 /** Room for the padding of a cell and the arrow of an order, in characters. */
@@ -182,9 +183,7 @@ export class Rows<Row> {
 
   /** Columns are as wide as the widest text that was seen, and never become narrower. */
   #measure(): void {
-    const widths = this.#columns.map(({ name }, i) =>
-      Math.max(this.#widths[i] ?? 0, i === 0 ? LEAST_NARROW : name.length)
-    );
+    const widths = this.#columns.map(({ name }, i) => Math.max(this.#widths[i] ?? 0, name.length));
     for (const row of this.#rows) {
       this.#columns.forEach((column, i) => {
         if (widths[i] < WIDEST) {
@@ -198,8 +197,8 @@ export class Rows<Row> {
   }
 
   #resize(): void {
-    const least = this.#widths.map((width) =>
-      Math.min(width, isNarrow() ? LEAST_NARROW : LEAST_WIDE) + PADDING
+    const least = this.#widths.map((width, i) =>
+      Math.min(width, isNarrow() ? LEAST_NARROW : i === 0 ? LEAST_FIRST : LEAST_WIDE) + PADDING
     );
     const tracks = this.#widths.map((width, i) => {
       const most = isNarrow() && i === 0 ? least[i] : width + PADDING;

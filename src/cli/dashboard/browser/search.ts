@@ -7,15 +7,17 @@ import { isSegment } from "./route.ts";
 /** A word of a search, or `not ready`. */
 export type Term =
   | { readonly type: "not ready" }
-  /** `ns:shop`, `node=worker-1`, `owner=web`, `name=web`, `phase=Pending`, `reason=Error`, `uid=...`. */
+  /** `ns:shop`. */
+  | { readonly type: "ns"; readonly value: string }
+  /** `node=worker-1`, `owner=web`, `name=web`, `phase=Pending`, `reason=Error`. */
   | { readonly type: Field; readonly value: string }
   /** `app=web`, `app!=web`. */
   | { readonly type: "label"; readonly requirement: string }
   | { readonly type: "word"; readonly word: string };
 
-type Field = "ns" | "node" | "owner" | "name" | "phase" | "reason";
+type Field = "node" | "owner" | "name" | "phase" | "reason";
 
-const FIELDS: Readonly<Record<string, Field>> = {
+const FIELDS: Readonly<Record<string, Field | "ns">> = {
   ns: "ns",
   namespace: "ns",
   node: "node",
@@ -83,7 +85,7 @@ export function wantedOf(
   };
 }
 
-function filterOf(term: Exclude<Term, { type: "label" }>, name: string): string | undefined {
+function filterOf(term: Exclude<Term, { type: "label" | "ns" }>, name: string): string | undefined {
   switch (term.type) {
     case "not ready":
       return notReadyFilter(name);
@@ -104,8 +106,6 @@ function filterOf(term: Exclude<Term, { type: "label" }>, name: string): string 
       return `metadata.name~${quoted(term.value)}`;
     case "word":
       return stateFilter(name, term.word.toLowerCase()) ?? `metadata.name~${quoted(term.word)}`;
-    case "ns":
-      return undefined;
   }
 }
 

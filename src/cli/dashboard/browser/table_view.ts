@@ -80,9 +80,13 @@ export class TableView {
     const input = byId<HTMLInputElement>("filter");
     if (document.activeElement !== input) input.value = route.search;
     byId("wide").setAttribute("aria-pressed", String(route.isWide));
+    if (before?.resource.name !== route.resource.name) {
+      this.#rows.show({ columns: [], rows: [], offset: 0, total: 0, sort: sortOf(route) });
+    }
     if (!isSameList) {
       this.#showStates([]);
       this.#showNamespaces([]);
+      byId("states").hidden = stateCountsOf(route.resource.name) === undefined;
     }
     if (isSameList && before.search === route.search && before.sort === route.sort) return this.#show();
     const place = this.#places.get(tableLink(route.resource, route));
@@ -101,10 +105,14 @@ export class TableView {
     clearTimeout(this.#typing);
     clearTimeout(this.#scrolling);
     this.#stopCounting();
+    this.#closeWindow();
+    this.#isCounting = false;
+  }
+
+  #closeWindow(): void {
     const store = this.#store;
     this.#store = undefined; // it calls back as it is closed, and shows nothing any more
     store?.close();
-    this.#isCounting = false;
   }
 
   tick(): void {
@@ -126,9 +134,8 @@ export class TableView {
       wanted === undefined || wanted.namespace !== undefined && route.namespace !== undefined &&
         wanted.namespace !== route.namespace
     ) {
-      this.#store?.close();
-      this.#store = undefined;
-      this.#message(`Of ${resource.name} this cannot be searched.`, route);
+      this.#closeWindow();
+      this.#message(`${resource.name} cannot be searched by this.`, route);
       return;
     }
     const limit = Math.min(MOST_ROWS, Math.max(LEAST_ROWS, this.#rows.capacity * 3));
@@ -142,7 +149,7 @@ export class TableView {
       return this.#store.show(query);
     }
     this.#others = undefined;
-    this.#store?.close();
+    this.#closeWindow();
     this.#url = url;
     const store = openWindow({ url, table: true, fields: ROW_FIELDS, ...query });
     this.#store = store;
@@ -186,6 +193,7 @@ export class TableView {
       ? { rows: [], offset: 0, total: 0 }
       : { rows, offset, total };
     if (columns.length > 0) {
+      byId("wide").hidden = !columns.some(({ priority }) => priority > 0);
       this.#rows.show({ columns: this.#columnsOf(route, columns), ...shown, sort: sortOf(route) });
     }
     const isWaiting = !isRefused && (state === "connecting" || rows === this.#others);
@@ -312,7 +320,8 @@ export class TableView {
       const ofNamespaces = resource.namespaced
         ? readGroups(resource, { namespaces: scopes, groupBy: ["metadata.namespace"], signal })
         : [];
-      const namespaces = route.namespace === undefined ? scopes : [route.namespace];
+      // As the window, which is of one list.
+      const namespaces = [route.namespace ?? scopes[0]];
       const ofStates = (counts?.groupBy ?? []).map((groupBy) =>
         readGroups(resource, { namespaces, groupBy, signal })
       );
