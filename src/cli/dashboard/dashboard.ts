@@ -70,7 +70,10 @@ async function refusal(c: Context, response: Response): Promise<Response> {
   }
   if (status !== 403 || !wantsPage(c)) return response;
   const { message } = await response.json();
-  return c.text(`This page shows everything in the cache: ${message}.\n`, 403);
+  return c.text(
+    `This page shows everything in the cache, of which you may not read everything: ${message}.\n`,
+    403,
+  );
 }
 
 /**

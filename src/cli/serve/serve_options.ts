@@ -209,11 +209,9 @@ export function checkServeOptions(options: ServeOptions): void {
     throw new UsageError(`--${flag} needs a real cluster: add --kubeconfig or --context`);
   }
   const { namespace } = options;
-  if (namespace !== undefined && typeof namespace !== "string") {
-    orUsageError(() => new NamespaceSet(namespace));
-    if (snapshot !== undefined) {
-      throw new UsageError("--snapshot needs one namespace, or all: it saves no set of them");
-    }
+  if (namespace !== undefined) orUsageError(() => new NamespaceSet([namespace].flat()));
+  if (snapshot !== undefined && Array.isArray(namespace)) {
+    throw new UsageError("--snapshot needs one namespace, or all: it saves no set of them");
   }
   const { keepAliveMs, shutdownGraceMs } = options;
   const { maxLagMs, maxWatches, maxWatchesPerClient } = options;

@@ -72,6 +72,7 @@ describe("`serve` of several namespaces", () => {
 
   it("refuses what is no name of one, and a snapshot", async () => {
     await refuses({ namespace: ["Shop"] }, /namespace "Shop"/, UsageError);
+    await refuses({ namespace: "a b" }, /namespace "a b"/, UsageError);
     const source = { kind: "kubeconfig", path: "/nowhere" } as const;
     await refuses({ source, namespace: ["a", "b"], snapshot: "/tmp" }, /--snapshot needs one/, UsageError);
   });
@@ -148,6 +149,28 @@ describe("`serve` of the embedded cluster", () => {
     const another = await fetch(path, { headers });
     for (const { body } of [watch, another]) await body?.cancel();
     assert.equal(another.status, 429);
+  });
+
+  it("refuses the page, in plain words, to a browser that may not read everything", async () => {
+    await using served = await serve({ port: 0, readerNamespaces: ["shop"] });
+    const page = await fetch(served.url, { headers: { Accept: "text/html" } });
+    const text = await page.text();
+    assert.equal(page.status, 403);
+    assert.match(text, /^This page shows everything .*: only the namespace "shop" may be read\.\n$/);
+    const answer = await fetch(served.url);
+    assert.equal((await answer.json()).reason, "Forbidden");
+  });
+
+  it("refuses values that are none of an option", async () => {
+    const [freshness, storage] = ["now", "files"] as never[];
+    await refuses(
+      { freshness },
+      /^freshness must be consistent, stale-if-error, as-is, not "now"$/,
+      UsageError,
+    );
+    await refuses({ storage }, /^storage must be texts, short-texts, not "files"$/, UsageError);
+    const corsOrigins = ["*", "https://a.example"];
+    await refuses({ corsOrigins }, /--cors-origin '\*' allows every origin: remove the others/, UsageError);
   });
 
   it("serves a page with a strict content security policy, and its state", async () => {

@@ -335,10 +335,11 @@ describe("serve() has a page in Chromium that", {
     const source = { kind: "kubeconfig", path: join(folder, "config") } as const;
     server.create("v1/configmaps", { metadata: { name: "a", namespace: "shop" } });
     const resources = ["pods", "configmaps"];
-    const ofTwo = await serve({ source, resources, namespace: ["shop", "blog"], port: 0 });
+    const token = "a-token-of-some-length";
+    const ofTwo = await serve({ source, resources, namespace: ["shop", "blog"], port: 0, token });
     await ofTwo.synced();
     await page.open("about:blank");
-    await page.open(`${ofTwo.url}/`);
+    await page.open(ofTwo.url.replace("//", `//reader:${token}@`));
     await until(text("heading-newest"), "Newest pods in shop");
     // A count of none leads nowhere.
     const counts = `[...document.querySelectorAll("#namespaces .number a")]
@@ -348,6 +349,9 @@ describe("serve() has a page in Chromium that", {
     // The pods of the other one that are not ready are not among the rows.
     const chips = `[...document.querySelectorAll("#states a")].map((link) => link.textContent)`;
     await until(`[${text("table-total")}, ...${chips}]`, ["2,500", "Running2,500"]);
+    await page.evaluate(`void (location.hash = "#/api/v1/namespaces/other/pods")`);
+    await until(`document.querySelector("#table-message a")?.textContent`, "Namespace shop");
+    await until(text("badge-text"), "Refused");
     await ofTwo.stop();
   });
 

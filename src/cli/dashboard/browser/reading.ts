@@ -19,8 +19,13 @@ export interface View {
  */
 export const AS_CACHED = { resourceVersion: "0" };
 
-export async function readJson<T>(url: string, init: RequestInit): Promise<T> {
-  const response = await fetch(url, { cache: "no-cache", ...init });
+/** Sends a request to this server; of a relative address a browser takes the token that may be in the page's. */
+export function request(path: string, init: RequestInit): Promise<Response> {
+  return fetch(location.origin + path, init);
+}
+
+export async function readJson<T>(path: string, init: RequestInit): Promise<T> {
+  const response = await request(path, { cache: "no-cache", ...init });
   if (response.ok) return await response.json();
   throw await refusalOf(response);
 }

@@ -127,7 +127,9 @@ export function showSummary(view: View): void {
     resources.some(({ attempt, restored }) => attempt > 0 || restored !== undefined);
   const only = namespaces === undefined
     ? ""
-    : ` Only ${namespaces.length === 1 ? "namespace" : "namespaces"} ${namespaces.join(", ")} cached.`;
+    : namespaces.length === 1
+    ? ` Only namespace ${namespaces[0]} is cached.`
+    : ` Only namespaces ${namespaces.join(", ")} are cached.`;
   setText(byId("summary"), missingText() + summaryOf(view) + only);
   setClass(byId("summary"), isTrouble ? "summary trouble" : "summary");
 }

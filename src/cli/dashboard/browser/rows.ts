@@ -38,7 +38,7 @@ const MARGIN = 6;
 /** Columns of longer texts become narrower, down to this, before rows scroll sideways. */
 const WIDEST = 60;
 const LEAST_WIDE = 22;
-/** The first column, of names, stays where rows scroll sideways: on a narrow page it leaves room for others. */
+/** The first column stays where rows scroll sideways: on a narrow page it leaves room for others. */
 const LEAST_FIRST = 36;
 const LEAST_NARROW = 17;
 const narrow = matchMedia("(max-width: 800px)");

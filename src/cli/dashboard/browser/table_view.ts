@@ -213,7 +213,11 @@ export class TableView {
     message.hidden = false;
     message.replaceChildren(make("p", "", text));
     if (search !== "") message.append(makeLink(tableLink(resource, { namespace }), "Remove the filter"));
-    if (namespace !== undefined) message.append(makeLink(tableLink(resource, { search }), "All namespaces"));
+    if (namespace !== undefined) {
+      const [first] = scopesOf(resource, this.#viewOf().state);
+      const others = first === undefined ? "All namespaces" : `Namespace ${visible(first)}`;
+      message.append(makeLink(tableLink(resource, { search }), others));
+    }
     if (this.#store === undefined) setText(byId("table-total"), "");
   }
 
