@@ -19,7 +19,7 @@ export interface View {
  */
 export const AS_CACHED = { resourceVersion: "0" };
 
-/** Sends a request to this server; of a relative address a browser takes the token that may be in the page's. */
+/** Sends a request to this server, also if the address of the page has a token, which browsers refuse. */
 export function request(path: string, init: RequestInit): Promise<Response> {
   return fetch(location.origin + path, init);
 }
