@@ -16,7 +16,6 @@ import {
   type ListQuery,
   parseResourcePath,
   pathSegments,
-  refusedTimeout,
   type ResourcePath,
   wantsFollow,
   wantsWatch,
@@ -112,8 +111,12 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
 /** Whether the cache has the answer. API servers have a HEAD of custom resources only. */
 function isRead(c: Context, resource: ApiResource, path: ResourcePath): boolean {
   const { method } = c.req.raw;
-  return (method === "GET" || method === "HEAD" && !isBuiltinGroup(path.group)) &&
-    (path.subresource === "" || isSubresource(resource, path));
+  return (method === "GET" || method === "HEAD" && !isBuiltinGroup(path.group)) && isReadable(resource, path);
+}
+
+/** Whether a path of a resource is one of objects, or of what is read from them. */
+function isReadable(resource: ApiResource, { subresource }: ResourcePath): boolean {
+  return subresource === "" || subresourcesOf(resource).includes(subresource);
 }
 
 /** The route of a request that the API server answers; `undefined` if the cache answers it. */
@@ -171,7 +174,7 @@ function notFound(c: Context, path: ResourcePath): Answer {
 }
 
 function notAllowed(c: Context, path: ResourcePath, resource: ApiResource): Status {
-  const isUnknown = path.subresource !== "" && !isSubresource(resource, path);
+  const isUnknown = !isReadable(resource, path);
   if (isUnknown && !isBuiltinGroup(path.group)) return objectNotFound(resource, path.name);
   if (isAction(resource, path.subresource)) return notServed(resource, path.subresource);
   if (isUnknown) return unknownPath();
@@ -190,8 +193,6 @@ function documentRoute(
     access: "hooks",
     asked: askedOfPath(path),
     answer: async () => {
-      const refused = refusedTimeout(new URL(c.req.url).searchParams);
-      if (refused !== undefined) return refused;
       const own = unmounted(c, pathname);
       const mount = pathname.slice(0, -own.length);
       // At the end of a root, slashes count.
@@ -200,8 +201,8 @@ function documentRoute(
       const found = await state.openApi.answer(c, document, { mount, reader }) ??
         await discovery(c, state, { path: path + slashes, reader });
       // Neither documents nor an unknown group of custom resources have a handler that answers with a Status.
-      const isOther = segments[0] === "openapi" ||
-        segments[0] === "apis" && !isBuiltinGroup(segments[1] ?? "");
+      const [root, group] = segments;
+      const isOther = root === "openapi" || root === "apis" && (!group || !isBuiltinGroup(group));
       return found ?? (isOther ? pageNotFound() : unknownPath());
     },
   };
@@ -254,10 +255,6 @@ function isWrite(method: string, path: ResourcePath, { namespaced }: ApiResource
   if (path.subresource !== "") return false;
   if (method === "DELETE") return isOne || path.namespace !== "" || !namespaced;
   return method === "POST" && !isOne && (path.namespace !== "" || !namespaced);
-}
-
-function isSubresource(resource: ApiResource, { subresource }: ResourcePath): boolean {
-  return subresourcesOf(resource).some((known) => known === subresource);
 }
 
 interface ResourceRequest {

@@ -31,20 +31,20 @@ export const INDICES_VERSION = "indices.listwatch/v1";
  * `namespace` narrows each of them to a namespace. It needs the permission to list the resource there.
  */
 export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Route<ServedResource> {
-  const { pathname, own = pathname } = ownPath(c);
-  const query = parseIndexPath(own);
+  const { pathname, own } = ownPath(c);
+  const query = own === undefined ? undefined : parseIndexPath(own);
   const target = query &&
     [...state.served, ...state.forwarded].find(({ resource }) => isNamed(resource, query.resource));
   if (query === undefined || target === undefined || c.req.raw.method !== "GET") {
     const answer = () => target === undefined ? unknownPath() : methodNotAllowed();
-    return { access: "hooks", asked: askedOfPath(own), answer };
+    return { access: "hooks", asked: askedOfPath(own ?? pathname), answer };
   }
   // The namespace is as long as in a path at most.
   const namespace = (c.req.query("namespace") ?? "").slice(0, MAX_PATH);
   const { resource } = target;
   const path = listPath(resource, resource.namespaced ? namespace : "");
   const { index, value } = query;
-  if (isForwarded(target)) return forwardRoute(c, { state, target, path, reader, own, isIndex: true });
+  if (isForwarded(target)) return forwardRoute(c, { state, target, path, reader, own: own!, isIndex: true });
   const isWrong = namespace !== "" && !resource.namespaced;
   if (!isWrong && index !== undefined && value !== undefined && isIndex(target, index)) {
     return readRoute(c, { state, target, path, reader, under: { index, value } });

@@ -2,7 +2,7 @@
 
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { matchesRoute, type MediaType } from "../protocol/representations.ts";
-import { isExpired, statusErrorOf } from "../meta/status.ts";
+import { isExpired, type Status, statusErrorOf } from "../meta/status.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { pathSegments, refusedTimeout, timeoutOf } from "../protocol/request_url.ts";
 import { isStatus, methodNotAllowed, noRouteProduces, requestTimedOut } from "../protocol/statuses.ts";
@@ -159,7 +159,7 @@ async function answerRoute(
   c: Context,
   { gate, settings }: ReadApiState,
   route: Route,
-  reader: Reader | undefined,
+  { reader, refused }: { readonly reader?: Reader; readonly refused?: Status | undefined },
 ): Promise<Answer> {
   if (route.access === "open") return await refusing(c, route.answer());
   const isWatch = route.access === "API server" ? route.isStream : route.isWatch === true;
@@ -172,13 +172,14 @@ async function answerRoute(
   }
   const permission = await gate.permit(route.asked, c);
   if (!("renew" in permission)) return permission;
-  return mayPass(permission.user) ? await refusing(c, route.answer(permission)) : tooManyRequests();
+  if (!mayPass(permission.user)) return tooManyRequests();
+  return await refusing(c, refused ?? route.answer(permission));
 }
 
 /** Answers a request that is answered whatever readers there are. */
 async function answerPlain(c: Context, state: ReadApiState, route: Route): Promise<Response> {
   state.readers.dropUnused();
-  const answer = await answerRoute(c, state, route, undefined);
+  const answer = await answerRoute(c, state, route, {});
   return answer instanceof Response ? answer : await refusalResponse(c, answer);
 }
 
@@ -244,10 +245,10 @@ function takeRequest(reader: Reader, { url, headers }: Request): boolean {
  */
 async function inTime(c: Context, state: ReadApiState, route: Route, reader: Reader): Promise<Answer> {
   const { clock } = state.settings;
-  const answer = answerRoute(c, state, route, reader);
-  const ms = mayBeEndless(route) || !c.req.url.includes("timeout=")
-    ? 0
-    : timeoutOf(new URL(c.req.url).searchParams);
+  const { url } = c.req;
+  // Few requests have one.
+  const ms = mayBeEndless(route) || !/timeout=|%/.test(url) ? 0 : timeoutOf(url);
+  const answer = answerRoute(c, state, route, { reader, ...(ms !== 0 && { refused: refusedTimeout(ms) }) });
   if (typeof ms === "string" || ms < 1) return await answer;
   const late = requestTimedOut();
   return await withTimeLimit(() => answer, { ms, newError: () => late, clock }).catch((error) => {
@@ -435,7 +436,7 @@ function versionRoute(c: Context, { settings }: ReadApiState): Route {
   return {
     access: "open",
     answer: () => {
-      const refused = refusedTimeout(new URL(c.req.url).searchParams);
+      const refused = refusedTimeout(timeoutOf(c.req.url));
       if (refused !== undefined) return refused;
       if (c.req.raw.method !== "GET") return methodNotAllowed();
       if (!matchesRoute(c.req.header("Accept"), VERSION_TYPES)) return noRouteProduces(VERSION_TYPES);

@@ -112,9 +112,8 @@ export interface SelectorLimits {
 
 /**
  * Reads and checks the query of a list or watch request. Unknown parameters (`pretty`) are ignored, and of a
- * repeated parameter the first one counts. `timeout` must be a duration; a watch ignores it. A watch without
- * a resourceVersion or from `0` gets `sendInitialEvents` unless the query sets it, as in API servers since
- * 1.34.
+ * repeated parameter the first one counts. A watch without a resourceVersion or from `0` gets
+ * `sendInitialEvents` unless the query sets it, as in API servers since 1.34.
  *
  * A malformed number, selector or resourceVersion is refused with 400, options that contradict each other
  * with 422. Mirrors apiserver's decoding and `ValidateListOptions` with their texts, and that a malformed
@@ -125,8 +124,6 @@ export function parseListQuery(
   options: ListQueryOptions = {},
 ): ListQuery | Status {
   const watch = options.watch ?? wantsWatch(searchParams);
-  const refused = watch ? undefined : refusedTimeout(searchParams);
-  if (refused !== undefined) return refused;
   try {
     // The order of the checks is that of an API server.
     const given = decode(searchParams);
@@ -144,12 +141,12 @@ export function parseListQuery(
     if (causes.length > 0) {
       return invalidFields("ListOptions.meta.k8s.io", { group: "meta.k8s.io", kind: "ListOptions", causes });
     }
-    if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {
-      return badRequest("fieldSelector metadata.name doesn't match requested name");
-    }
     if (labels) checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
     if (fields) checkCost("field", fields.requirements.map(() => 1), limits);
     if (fields && options.fields) checkFields(fields, options.fields());
+    if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {
+      return badRequest("fieldSelector metadata.name doesn't match requested name");
+    }
     if (!watch && query.continue !== "" && query.resourceVersion !== "" && query.resourceVersion !== "0") {
       // The version is not read: the token is, and says first what is wrong with it.
       const token = decodeContinue(query.continue);
@@ -182,11 +179,8 @@ function badRequest(message: string): Status {
  * and `export`, which lists ignore, with 400.
  */
 export function parseGetQuery(searchParams: URLSearchParams): ListQuery | Status {
-  const refused = refusedTimeout(searchParams);
-  if (refused !== undefined) return refused;
   if (boolean(searchParams, "export")) {
-    const message = "the export parameter, deprecated since v1.14, is no longer supported";
-    return badRequest(message);
+    return badRequest("the export parameter, deprecated since v1.14, is no longer supported");
   }
   const version = searchParams.get("resourceVersion") ?? "";
   const problem = resourceVersionProblem(version);
@@ -201,8 +195,9 @@ export function parseGetQuery(searchParams: URLSearchParams): ListQuery | Status
  */
 export function queryParameters(search: string): URLSearchParams {
   const isMalformed = (pair: string) => pair.includes(";") || /%(?![0-9A-Fa-f]{2})/.test(pair);
-  const pairs = search.replace(/^\?/, "").split("&");
-  return new URLSearchParams(pairs.filter((pair) => !isMalformed(pair)).join("&"));
+  const pairs = search.replace(/^\?/, "").split("&").filter((pair) => !isMalformed(pair));
+  // A question mark at the beginning is a part of the first name.
+  return new URLSearchParams(`&${pairs.join("&")}`);
 }
 
 /** The parameters of lists and watches that clients of an API server send. */
@@ -289,8 +284,7 @@ export function integer(params: URLSearchParams, name: string): number | undefin
  * first thing that an API server looks at in a request for anything but a watch or another stream:
  * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/filters/request_deadline.go
  */
-export function refusedTimeout(params: URLSearchParams): Status | undefined {
-  const timeout = timeoutOf(params);
+export function refusedTimeout(timeout: number | string): Status | undefined {
   if (typeof timeout === "string") {
     return badRequest(`invalid timeout specified in the request URL - ${timeout}`);
   }
@@ -298,8 +292,8 @@ export function refusedTimeout(params: URLSearchParams): Status | undefined {
 }
 
 /** The `timeout` of a request in milliseconds, where 0 or less is none; or what is wrong with it. */
-export function timeoutOf(params: URLSearchParams): number | string {
-  const timeout = params.get("timeout") ?? "";
+export function timeoutOf(url: string): number | string {
+  const timeout = queryParameters(new URL(url).search).get("timeout") ?? "";
   return timeout === "" ? 0 : parseDuration(shortened(timeout));
 }
 

@@ -16,12 +16,12 @@ export class ScreenSyntaxError extends Error {}
 
 /** A name, elements, or a key in brackets, as `parseFieldPath` reads them. */
 const SEGMENT = /\.?[A-Za-z_$][\w$-]*|\[\]|\["(?:[^"\\]|\\.)*"\]/y;
+const STRING = /"(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*"/y;
 /** Elements by the value of one of their members, which is written as it is or as a JSON string. */
-const MATCH = /\[([A-Za-z_$][\w$-]*)=([\w./-]+|"(?:[^"\\]|\\.)*")\]/y;
+const MATCH = /\[([A-Za-z_$][\w$-]*)=([\w./-]+|"(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*")\]/y;
 // Deeper than the objects of any API.
 const MOST_SEGMENTS = 64;
 const MOST_PATH = 1_024;
-const STRING = /"(?:[^"\\]|\\.)*"/y;
 
 /** Reads the value of one parameter from its beginning to its end. */
 export class ScreenReader {
@@ -101,13 +101,8 @@ export class ScreenReader {
   string(): string | undefined {
     this.blanks();
     if (this.text[this.at] !== '"') return undefined;
-    const at = this.at;
     const text = this.match(STRING);
-    try {
-      if (text !== undefined) return JSON.parse(text);
-    } catch {
-      this.at = at;
-    }
+    if (text !== undefined) return JSON.parse(text);
     throw this.error(
       "a string in quotation marks is no JSON string",
       'end it with ", and escape as JSON does',

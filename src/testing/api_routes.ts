@@ -10,7 +10,9 @@ import {
   parseListQuery,
   parseResourcePath,
   pathSegments,
+  refusedTimeout,
   type ResourcePath,
+  timeoutOf,
   wantsWatch,
 } from "../protocol/request_url.ts";
 import { negotiateShape, type ObjectShape } from "../protocol/representations.ts";
@@ -141,6 +143,8 @@ async function answer(call: Call): Promise<Response> {
   // A body that was not read would remain on a connection that is kept alive.
   const body = method === "GET" || method === "HEAD" ? "" : await request.text();
   if (body !== "" && method !== "PATCH" && !isJson(request)) throw unsupportedMediaType(["application/json"]);
+  const refused = method === "GET" && wantsWatch(params) ? undefined : refusedTimeout(timeoutOf(request.url));
+  if (refused !== undefined) throw new StatusError(refused);
   const { subresource } = path;
   if (subresource !== "") {
     const isStatus = subresource === "status" && resource.statusSubresource;

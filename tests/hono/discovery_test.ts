@@ -94,6 +94,13 @@ describe("readApi discovery, plain", () => {
 });
 
 describe("readApi discovery, aggregated", () => {
+  it("has a page that says 404 below a group without a name, as by kube-apiserver", async () => {
+    for (const path of ["/apis//", "/apis//apps", "/apis//apps/v1/deployments", "/apis/%2Fapps/v1"]) {
+      const answer = await api().request(path);
+      assert.deepEqual([path, answer.status, await answer.text()], [path, 404, "404 page not found\n"]);
+    }
+  });
+
   it("is not at /apis/, and no document is at /apis//, as by kube-apiserver", async () => {
     const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
     const paths = ["/apis", "/apis/", "/api", "/api/", "/api//"];

@@ -183,6 +183,23 @@ describe("readApi, GET /indices/{resource}/{index}/{value}", () => {
     assert.deepEqual([...names(first), ...names(rest)], whole);
   });
 
+  it("has one order: a screen's sortBy is refused", async () => {
+    const { api } = apiOf();
+    const { message } = await get(api, "/indices/pods/byNode/n-1?sortBy=metadata.name", { status: 400 });
+    assert.equal(
+      message,
+      "sortBy: objects under a value of an index have one order; request a list with a filter",
+    );
+  });
+
+  it("is of no value whose path is longer than any of Kubernetes, rather than of its beginning", async () => {
+    const value = "x".repeat(2_048 - "/indices/pods/long/".length);
+    const informer = FakeInformer.with([object("shop/a", 1)], 1, { long: () => [value] });
+    const api = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true });
+    assert.equal((await get(api, `/indices/pods/long/${value}`)).items.length, 1);
+    await get(api, `/indices/pods/long/${value}x`, { status: 404 });
+  });
+
   it("ignores watch", async () => {
     const { api } = apiOf();
     assert.equal((await get(api, "/indices/pods/byNode/n-1?watch=1")).kind, "PodList");

@@ -9,6 +9,7 @@ import { get, type Json, names } from "./reading.ts";
 import { describe, it } from "./storages.ts";
 import { readApi } from "./read_api.ts";
 import { EntityTags } from "../../src/hono/send/answers.ts";
+import { LogRecorder } from "../log_recorder.ts";
 import { WIDGET_RESOURCE } from "../widgets.ts";
 
 function apiOf(
@@ -594,6 +595,57 @@ describe("readApi, for what it does not serve,", () => {
     informer.put(object("shop/web-3", 11));
     assert.equal((await get(api, "/api/v1/pods?resourceVersion=11&timeout=1ms")).items.length, 4);
     assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("fails within its timeout as without one", async () => {
+    const logger = new LogRecorder();
+    const resource = {
+      ...WIDGET_RESOURCE,
+      get printerColumns(): never {
+        throw new Error("no columns");
+      },
+    };
+    const resources = [{ informer: FakeInformer.with([], 10), resource }];
+    const api = readApi({ resources, allowAnonymous: true, clock: new FakeClock(), logger });
+    const headers = { Accept: "application/json;as=Table;v=v1;g=meta.k8s.io" };
+    for (const query of ["", "?timeout=1s"]) {
+      const answer = await api.request(`/apis/example.com/v1/widgets${query}`, { headers });
+      assert.equal(answer.status, 500);
+      assert.match((await answer.json()).message, /its log says why/);
+    }
+    assert.match(logger.lines.join(), /\/apis\/example.com\/v1\/widgets failed: no columns/);
+  });
+
+  it("refuses a timeout that is none before whatever else is wrong, as an API server does", async () => {
+    const { api } = apiOf(THREE, 10);
+    const wrong: Record<string, RequestInit> = {
+      "/api/v1/pods?timeoutSeconds=x&limit=ten": {},
+      "/api/v1/pods?labelSelector=(&fieldSelector=z": {},
+      "/api/v1/pods?resourceVersionMatch=q&resourceVersion=v": {},
+      "/api/v1/pods?": { headers: { Accept: "text/html" } },
+      "/api/v1/namespaces/shop/pods/none?": {},
+      "/api/v1/namespaces/shop/pods/web-1/none?": {},
+      "/api/v1/namespaces/shop/pods/web-1?watch=1": {},
+      "/api/v1/nodes?": {},
+      "/api/v2?": {},
+      "/indices/pods?": {},
+      "/indices/none?": {},
+      "/api/v1/namespaces/shop/pods?x": { method: "POST" },
+    };
+    for (const [path, init] of Object.entries(wrong)) {
+      const answers = ["timeout=1x", "timeout=1us", "t%69meout=1x", "timeout=1x;"].map(async (timeout) =>
+        (await api.request(`${path}&${timeout}`, init)).status
+      );
+      const [invalid, over, escaped, ignored] = await Promise.all(answers);
+      assert.deepEqual([path, invalid, over, escaped], [path, 400, 504, 400]);
+      assert.equal(ignored, (await api.request(path, init)).status);
+    }
+    assert.equal((await api.request("/api/v1/pods?watch=1&timeout=1x&timeoutSeconds=-1")).status, 200);
+  });
+
+  it("takes a second question mark for a part of a parameter's name", async () => {
+    const { api } = apiOf(THREE, 10);
+    assert.equal((await get(api, "/api/v1/pods??limit=1")).items.length, 3);
   });
 
   it("refuses what no API server does either with its own words; HEAD of built-in resources is 405", async () => {

@@ -8,6 +8,8 @@ import {
   parseGetQuery,
   parseListQuery,
   queryParameters,
+  refusedTimeout,
+  timeoutOf,
 } from "../../src/protocol/request_url.ts";
 import { isStatus } from "../../src/protocol/statuses.ts";
 
@@ -77,45 +79,6 @@ describe("parseListQuery", () => {
     assert.match(refused(`limit=${ofDigits(1_001)}`).message ?? "", /value out of range/);
     assert.equal(accepted(`resourceVersion=${ofDigits(1_000)}`).options.resourceVersion, "7");
     assert.match(refused(`resourceVersion=${ofDigits(1_001)}`).message ?? "", /value out of range/);
-  });
-
-  it("refuses a timeout that is no duration with 400, but not of a watch, which ignores it", () => {
-    for (
-      const timeout of [
-        "32s",
-        "6m21s",
-        "1h15m30.918s",
-        "-5ms",
-        "0",
-        ".5s",
-        "1.s",
-        "",
-        "1ms",
-        "-1ns",
-        "0.001s",
-      ]
-    ) {
-      accepted(`timeout=${encodeURIComponent(timeout)}&limit=5`);
-      assert.ok(!isStatus(parseGetQuery(new URLSearchParams({ timeout }))), timeout);
-    }
-    for (const timeout of ["abc", "s", ".s", "-", "9999999h"]) {
-      const status = refused(`timeout=${encodeURIComponent(timeout)}&limit=ten`);
-      assert.equal(status.code, 400);
-      assert.equal(
-        status.message,
-        `invalid timeout specified in the request URL - time: invalid duration "${timeout}"`,
-      );
-      const get = parseGetQuery(new URLSearchParams({ timeout, resourceVersion: "x" }));
-      assert.equal(isStatus(get) && get.code, 400);
-      assert.equal(accepted(`timeout=${encodeURIComponent(timeout)}&watch=1&resourceVersion=5`).watch, true);
-    }
-    for (const timeout of ["100us", "+1ns", "0.9ms"]) {
-      const status = refused(`timeout=${encodeURIComponent(timeout)}`);
-      assert.deepEqual([status.code, status.reason], [504, "Timeout"]);
-      assert.equal(status.message, "Timeout: request did not complete within the allotted timeout");
-    }
-    assert.match(refused("timeout=10").message!, /missing unit in duration "10"$/);
-    assert.match(refused("timeout=1d").message!, /unknown unit "d" in duration "1d"$/);
   });
 
   it("refuses selectors that do not parse, and unknown fields, with 400", () => {
@@ -272,7 +235,6 @@ describe("parseListQuery", () => {
 
   it("refuses the first of several mistakes that an API server finds", () => {
     const mistakes = {
-      "timeout=1": /timeout/,
       "timeoutSeconds=x": /"x"/,
       "limit=y": /"y"/,
       "labelSelector=(": /label selector/,
@@ -376,6 +338,45 @@ describe("parseListQuery", () => {
   });
 });
 
+describe("refusedTimeout", () => {
+  const refusedOf = (query: string) => refusedTimeout(timeoutOf(`http://cache/api/v1/pods?limit=5&${query}`));
+
+  it("refuses a timeout that is no duration with 400, and one that is over at once with 504", () => {
+    for (
+      const timeout of [
+        "32s",
+        "6m21s",
+        "1h15m30.918s",
+        "-5ms",
+        "0",
+        ".5s",
+        "1.s",
+        "",
+        "1ms",
+        "-1ns",
+        "0.001s",
+      ]
+    ) {
+      assert.equal(refusedOf(`timeout=${encodeURIComponent(timeout)}`), undefined, timeout);
+    }
+    for (const timeout of ["abc", "s", ".s", "-", "9999999h"]) {
+      const status = refusedOf(`timeout=${encodeURIComponent(timeout)}`);
+      assert.equal(status?.code, 400);
+      assert.equal(
+        status?.message,
+        `invalid timeout specified in the request URL - time: invalid duration "${timeout}"`,
+      );
+    }
+    for (const timeout of ["100us", "+1ns", "0.9ms"]) {
+      const status = refusedOf(`timeout=${encodeURIComponent(timeout)}`);
+      assert.deepEqual([status?.code, status?.reason], [504, "Timeout"]);
+      assert.equal(status?.message, "Timeout: request did not complete within the allotted timeout");
+    }
+    assert.match(refusedOf("timeout=10")!.message!, /missing unit in duration "10"$/);
+    assert.match(refusedOf("timeout=1d")!.message!, /unknown unit "d" in duration "1d"$/);
+  });
+});
+
 describe("queryParameters", () => {
   it("leaves out what an API server does not read", () => {
     const cases = {
@@ -384,6 +385,7 @@ describe("queryParameters", () => {
       "?limit=%zz&watch=1": "watch=1",
       "limit=5%": "",
       "labelSelector=a%3Db": "labelSelector=a%3Db",
+      "??limit=5&watch=1": "%3Flimit=5&watch=1",
     };
     for (const [search, read] of Object.entries(cases)) assert.equal(String(queryParameters(search)), read);
   });

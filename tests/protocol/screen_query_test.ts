@@ -74,6 +74,11 @@ describe("parseScreenQuery", () => {
     assert.match(refused({ fields: path })[0], /^fields: .*is of some elements of an array; write \[\]/);
     assert.match(refused({ groupBy: "[type=Ready].status" })[0], /^groupBy: Cannot read the path/);
     assert.match(refused({ groupBy: "a[type=]" })[0], /^groupBy: .*"\[type=\]"/);
+    for (const text of ['"\\x"', '"\\u12"', '"\n"', '"']) {
+      assert.match(refused({ groupBy: `a[type=${text}]` })[0], /^groupBy: "," is missing at character 2/);
+      assert.match(refused({ sortBy: `a[type=${text}].b` })[0], /^sortBy: there is no comma .* character 2/);
+      assert.match(refused({ filter: `a[type=${text}].b=1` })[0], /^filter: there is no operator behind a/);
+    }
   });
 
   it("limits the number of paths and keys", () => {

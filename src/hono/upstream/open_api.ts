@@ -2,7 +2,9 @@ import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { matchesRoute, matchesTag, prefersGzip } from "../../protocol/representations.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
+import { parseResourcePath } from "../../protocol/request_url.ts";
 import { isStatus, quotedStart } from "../../protocol/statuses.ts";
+import { subresourcesOf } from "../../protocol/subresources.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { wholeBody } from "../../util/byte_reader.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
@@ -354,21 +356,18 @@ function sectionOf(document: JsonObject, section: readonly string[]): JsonObject
 
 /** Whether a path of a document is one of discovery or of a resource. */
 function newPathFilter(resources: readonly ApiResource[]): (path: string) => boolean {
-  const served = new Set<string>(["/api/", "/apis/", "/version/"]);
+  const discovery = new Set(["/api/", "/apis/", "/version/"]);
   for (const resource of resources) {
-    const root = `/${groupVersionPath(resource)}`;
-    served.add(`${root}/`);
-    if (resource.group !== "") served.add(`/apis/${resource.group}/`);
-    const places = resource.namespaced ? ["", "/namespaces/{namespace}"] : [""];
-    for (const place of places) {
-      for (const watch of ["", "/watch"]) {
-        const collection = `${root}${watch}${place}/${resource.resource}`;
-        served.add(collection).add(`${collection}/{name}`);
-      }
-      for (const subresource of ["status", "scale"]) {
-        served.add(`${root}${place}/${resource.resource}/{name}/${subresource}`);
-      }
-    }
+    discovery.add(`/${groupVersionPath(resource)}/`);
+    if (resource.group !== "") discovery.add(`/apis/${resource.group}/`);
   }
-  return (path) => served.has(path);
+  return (path) => {
+    const parsed = parseResourcePath(path.split("/").slice(1));
+    if (parsed === undefined) return discovery.has(path);
+    const { group, version, resource, subresource } = parsed;
+    const served = resources.find((each) =>
+      each.group === group && each.version === version && each.resource === resource
+    );
+    return served !== undefined && (subresource === "" || subresourcesOf(served).includes(subresource));
+  };
 }

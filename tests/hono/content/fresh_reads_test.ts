@@ -377,6 +377,16 @@ describe("FreshReads.reaches", () => {
     assert.equal(world.count("watch"), watches, "what the server does not have cannot be proven");
   });
 
+  it("proves on where a short watch ends without a bookmark", async () => {
+    const world = new World();
+    world.version = "20";
+    world.isLarge = true;
+    let tries = 0;
+    world.events = () => ++tries === 1 ? [added("web", "12")] : [bookmark("20")];
+    assert.equal(await world.after(300, world.reads.reaches("20", { timeoutMs: 30_000 })), true);
+    assert.deepEqual(world.proofs, [{ after: "10", through: "20" }]);
+  });
+
   it("proves on where a short watch is from too long ago", async () => {
     const world = new World();
     world.version = "20";

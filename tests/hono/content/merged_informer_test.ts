@@ -452,6 +452,16 @@ describe("MergedInformer with a source without content", () => {
     assert.match(await ready.text(), /^\[\+\]informer\/pods of eu ok\n\[-\]informer\/pods of us failed/m);
   });
 
+  it("refuses queries of indices with 503, which names it", async () => {
+    const { api } = merge([FakeInformer.with([], 10, BY_NODE), new FakeInformer(BY_NODE)], {
+      names: ["eu", "us"],
+    });
+    for (const path of ["/indices/pods", "/indices/pods/byNode", "/indices/pods/byNode/n1"]) {
+      const { details } = await get(api, path, { status: 503 });
+      assert.deepEqual(details.causes.map(({ field }: Json) => field), ["us"], path);
+    }
+  });
+
   it("answers with what the others have on request, with a Warning, and brings its objects when they come", async () => {
     const { api, informers, clock } = missing();
     const response = await api.request(`${PODS}?partial=true`);

@@ -398,6 +398,19 @@ describe("readApi({ openApi })", () => {
     assert.match((await none.json()).message, /\/openapi\/v3 cannot be fetched: connection refused/);
   });
 
+  it("is 503 where the API server sends nothing, or more than fits", async () => {
+    const piece = new Uint8Array(8 * 1024 * 1024).fill(0x20);
+    let pieces = 0;
+    const endless = () => new ReadableStream({ pull: (c) => (pieces++, c.enqueue(piece)) });
+    const bodies = { "Unexpected end of JSON": () => null, "more than 67108864 bytes": endless };
+    for (const [why, body] of Object.entries(bodies)) {
+      const answer = await apiOf(() => Promise.resolve(new Response(body()))).api.request("/openapi/v2");
+      assert.equal(answer.status, 503);
+      assert.match((await answer.json()).message, new RegExp(why));
+    }
+    assert.ok(pieces <= 10, `${pieces} pieces were read`);
+  });
+
   it("waits 30 s for an API server that is silent, or stops in the middle, and then not again for 10 s", async () => {
     const silent: FetchOpenApi = () => new Promise(() => {});
     const half: FetchOpenApi = () => {

@@ -560,6 +560,18 @@ describe("readApi with passThrough", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
+  it("ends every answer with the signal of the read API", async () => {
+    const stopping = new AbortController();
+    const { api, upstream } = apiOf({}, { signal: stopping.signal });
+    upstream.answer = () => new Response(new ReadableStream<Uint8Array>());
+    const followed = (await api.request(`${LOG}?follow=true`, { headers: READER })).text();
+    const whole = (await api.request(LOG, { headers: READER })).text();
+    stopping.abort();
+    assert.equal(await followed, "");
+    await assert.rejects(whole, /the server stops/);
+    assert.equal(openWatches(api), 0);
+  });
+
   it("passes whole answers on to their end when the server drains, and cuts none off as if it were whole", async () => {
     const user = { name: "jane", expiresAtMs: 0 };
     const { api, upstream, clock } = apiOf({ clusterTokens: true, writes: true }, {
