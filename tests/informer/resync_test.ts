@@ -30,6 +30,20 @@ describe("SharedIndexInformer: its resync", () => {
     }
   });
 
+  it("comes a whole period after the last one, also where the informer could not look in time", async () => {
+    await using rig = newRig({ resyncPeriodMs: SECOND });
+    rig.source.add(named("a"));
+    const { recorder } = rig.record({ resyncPeriodMs: 1.5 * SECOND });
+    await rig.start();
+    recorder.take();
+    const counts: number[] = [];
+    for (let second = 1; second <= 6; second++) {
+      await rig.clock.advance(SECOND);
+      counts.push(recorder.take().length);
+    }
+    assert.deepEqual(counts, [0, 1, 0, 1, 0, 1]);
+  });
+
   it("hands out the same object as old and new", async () => {
     await using rig = newRig({ resyncPeriodMs: SECOND });
     rig.source.add(named("a"));

@@ -396,6 +396,15 @@ describe("DeltaFIFO", () => {
 });
 
 describe("DeltaFIFO.resync", () => {
+  it("looks for the key of the known object among the queued ones, as that may be known by another", () => {
+    const queue = new DeltaFIFO<Thing>({
+      knownObjects: { listKeys: () => ["another"], getByKey: () => thing("foo", 1) },
+    });
+    queue.update(thing("foo", 2));
+    queue.resync();
+    assert.deepEqual(queue.getByKey("foo")?.map(({ type }) => type), ["Updated"]);
+  });
+
   it("continues behind an object that was deleted since the keys were listed", () => {
     const { getByKey } = known(thing("bar", 2));
     const queue = new DeltaFIFO<Thing>({

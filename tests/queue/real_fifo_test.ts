@@ -446,6 +446,13 @@ describe("RealFIFO with known objects", () => {
     assert.deepEqual(drain(queue), ["Updated foo=queued", foo, foo, bar, bar]);
   });
 
+  it("leaves the queued and the known object of a key as they are that a list is told to keep", () => {
+    const queue = new RealFIFO<Thing>({ knownObjects: known(thing("known", 1), thing("lacked", 1)) });
+    queue.add(thing("queued", 1));
+    queue.replaceKeeping([thing("listed", 2)], "2", ["known", "queued"]);
+    assert.deepEqual(drain(queue), ["Added queued=1", "Deleted lacked=?(1)", "Replaced listed=2"]);
+  });
+
   it("makes a tombstone without an object for a known key without an object", () => {
     const queue = new RealFIFO<Thing>({
       knownObjects: { listKeys: () => ["foo"], getByKey: () => undefined },
