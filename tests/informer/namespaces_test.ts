@@ -428,6 +428,21 @@ describe("SharedIndexInformer over a set of namespaces", () => {
     assert.deepEqual(rig.recorder.take().map((call) => call.split("@")[0]).sort(), ["update x", "update y"]);
   });
 
+  it("resyncs at the period of its first namespace, whose watch began later than that of another", async () => {
+    await using rig = newRig(["b"], { resyncPeriodMs: 10_000 });
+    create(rig.server, "a/x", "b/y");
+    await rig.start();
+    await rig.clock.advance(3_000);
+    rig.namespaces.set(["a", "b"]);
+    await rig.settle();
+    rig.recorder.take();
+    await rig.clock.advance(9_999);
+    assert.deepEqual(rig.recorder.take(), []);
+    await rig.clock.advance(1);
+    await rig.settle();
+    assert.deepEqual(rig.recorder.take().map((call) => call.split("@")[0]).sort(), ["update x", "update y"]);
+  });
+
   it("refuses a snapshot, and a queue of one's own", () => {
     const cluster = newCluster({ server: "http://in-memory", fetch: () => Promise.reject(new Error()) });
     const pods = cluster.resource("v1/pods", { namespaces: new NamespaceSet(["a"]) });

@@ -692,6 +692,13 @@ describe("transition(): a store with the content of a snapshot", () => {
     assert.deepEqual(transition(watching.state, silent, NOW).step, { do: "stream" });
   });
 
+  it("takes no silence for a lost server any more once everything was listed: no bookmark has ever come", () => {
+    const list = { of: "list", resourceVersion: "20", paginated: false, attempt } as const;
+    const listed = transition(restored(true, false), list, NOW);
+    const silent: Outcome = { of: "watch", ended: undefined, lastedMs: settings.bookmarkSilenceMs };
+    assert.deepEqual(transition(listed.state, silent, NOW).step, { do: "watch" });
+  });
+
   it("watches where the server has the version, or cannot say so", () => {
     for (const serverVersion of ["10", "11", "100", undefined, "abc"]) {
       assert.deepEqual(step({ of: "probe", serverVersion, isOtherCluster: false }), { do: "watch" });

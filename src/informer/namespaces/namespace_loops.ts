@@ -219,7 +219,6 @@ export class NamespaceLoops<T> {
       merged: () => this.#told = this.#merged(),
       moved: () => this.#moved(),
       listed: () => this.#listed(),
-      isFirst: () => this.#firstWatching() === name,
       quarantine: own,
     });
     const ofNamespace = this.#source.inNamespace!(name);
@@ -282,8 +281,6 @@ interface NamespaceStoreOptions {
   readonly merged: () => string;
   readonly moved: () => void;
   readonly listed: () => void;
-  /** Whether this namespace is the one that resyncs. */
-  readonly isFirst: () => boolean;
   readonly quarantine: Quarantine;
 }
 
@@ -334,7 +331,7 @@ class NamespaceStore<T> implements ReflectorStore<T> {
   }
 
   resync(): void {
-    if (!this.isClosed && this.#options.isFirst()) this.#queue.resync();
+    this.#queue.resync(); // of all: `shouldResync` has let the first namespace through only
   }
 
   bookmark(resourceVersion: string, how?: Pick<BookmarkInfo, "byState">): void {
