@@ -769,4 +769,18 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     replace: "    this.#context.reflector",
     test: "tests/informer/snapshot_restart_test.ts",
   },
+  {
+    name: "resync: the next one is due a period after the last one was due, not after it came",
+    file: "src/informer/processor.ts",
+    find: "if (this.isSyncing) this.#nextResyncMs = nowMs + this.#resyncPeriodMs;",
+    replace: "if (this.isSyncing) this.#nextResyncMs += this.#resyncPeriodMs;",
+    test: "tests/informer/resync_test.ts",
+  },
+  {
+    name: "namespaces: each one's period makes a resync due, and only the first one's resyncs",
+    file: "src/informer/namespaces/namespace_loops.ts",
+    find: "shouldResync: () => this.#firstWatching() === name && reflector.shouldResync(),",
+    replace: "shouldResync: () => reflector.shouldResync() && this.#firstWatching() === name,",
+    test: "tests/informer/namespaces_test.ts",
+  },
 ];

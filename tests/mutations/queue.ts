@@ -238,4 +238,18 @@ export const QUEUE_FAULTS: readonly SuiteMutation[] = [
     replace: "if (this.transform === undefined) {",
     test: "tests/queue/real_fifo_test.ts",
   },
+  {
+    name: "queue: a list deletes what it is told to keep (RealFIFO)",
+    file: "src/queue/real_fifo.ts",
+    find: "const keys = new Set(keptKeys);",
+    replace: "const keys = new Set<string>();",
+    test: "tests/queue/real_fifo_test.ts",
+  },
+  {
+    name: "queue: a resync looks for the key under which an object is known (DeltaFIFO)",
+    file: "src/queue/delta_fifo.ts",
+    find: 'if (this.#items.has(this.#keyIn(object, "resync"))) continue;',
+    replace: "if (this.#items.has(key)) continue;",
+    test: "tests/queue/delta_fifo_test.ts",
+  },
 ];
