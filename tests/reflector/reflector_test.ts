@@ -308,6 +308,18 @@ describe("Reflector: lists", () => {
     await run.start();
     assert.deepEqual(run.store.operations, ["replace 10: a@1 b@2 bad@0"]);
   });
+
+  it("count a key as quarantined no more that is there in a state that was accepted, too", async () => {
+    const quarantined = [{ reason: "bad", path: "items[0]", key: "a" }];
+    const watcher = openWatch();
+    await using run = newRun([{ list: { ...page("a@1", "10"), quarantined } }, { watch: watcher }]);
+    const { operations } = run.store;
+    Object.assign(run.store, { deleteKey: (key: string) => operations.push(`delete by key ${key}`) });
+    await run.start();
+    watcher.delete(at("a@11"));
+    await run.clock.advance(0);
+    assert.deepEqual(run.store.operations, ["replace 10: a@1", "delete a@11"]);
+  });
 });
 
 describe("Reflector: watches", () => {

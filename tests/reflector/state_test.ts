@@ -6,6 +6,7 @@ import {
   RelistDue,
   StalledStreamError,
   type StreamPause,
+  SuspendedError,
   VeryShortWatchError,
 } from "../../src/reflector/failures.ts";
 import { listAttempt } from "../../src/reflector/lists.ts";
@@ -641,6 +642,13 @@ describe("transition", () => {
       attempt,
     }, NOW);
     assert.equal(state.paginatedResult, true);
+  });
+
+  it("takes the bookmarks of a watch that was suspended for what they are, and its silence for nothing", () => {
+    const suspended: Outcome = { of: "watch", ended: new SuspendedError(600_000), lastedMs: 600_000 };
+    assert.deepEqual(transition(at10, suspended, NOW).state.rhythm, at10.rhythm);
+    const position = { ...at10.position, bookmarks: 3 };
+    assert.equal(transition({ ...at10, position }, suspended, NOW).state.rhythm.bookmarks, 3);
   });
 
   it("reports what ends a cycle and what is repeated, and no watch that was open", () => {

@@ -157,6 +157,15 @@ describe("LearntIndex", () => {
     }
   });
 
+  it("knows the values as they were returned, whatever the function does to its array later", () => {
+    const values = [""];
+    const index = newIndex((pod) => {
+      values[0] = pod.spec?.nodeName ?? "";
+      return values;
+    });
+    for (let i = 0; i < 2 * SOME; i++) assert.deepEqual(index.valuesOf(podText(i)), [`node-${i % 3}`]);
+  });
+
   it("leaves an object readable that a function has kept", () => {
     const index = newIndex(byNode);
     for (let i = 0; i < SOME; i++) index.valuesOf(podText(i));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { nextTurn } from "../../src/util/clock.ts";
-import { SharedTurns } from "../../src/util/shared_turns.ts";
+import { newWorkPacer, SharedTurns } from "../../src/util/shared_turns.ts";
 
 describe("SharedTurns", () => {
   it("lets tasks share a turn until they have spent it, in the order of the calls", async () => {
@@ -74,6 +74,16 @@ describe("SharedTurns", () => {
     assert.ok(tasks.steps[0] >= tasks.total() * 0.45, `${tasks.steps[0]} of ${tasks.total()}`);
     assert.ok(Math.min(...tasks.steps.slice(1)) > 0);
     await tasks.end();
+  });
+
+  it("counts what a task spends by its pacer, so that one that has done little passes it", async () => {
+    const turns = new SharedTurns(1_000);
+    const pacer = newWorkPacer(turns, () => "a", () => false);
+    pacer.spend(4_000);
+    const order: string[] = [];
+    const note = (name: string, turn: Promise<void>) => turn.then(() => order.push(name));
+    await Promise.all([note("long", pacer.rest()), note("short", turns.next("a"))]);
+    assert.deepEqual(order, ["short", "long"]);
   });
 
   it("gives clients as many turns, however many tasks each has", async () => {
