@@ -280,10 +280,7 @@ export async function readBody(
         );
       }
       onChunk(chunk);
-      if (pacer?.spend()) {
-        await pacer.rest();
-        signal?.throwIfAborted();
-      }
+      if (pacer?.spend()) await pacer.rest();
     }
   } finally {
     unlink?.();

@@ -309,6 +309,22 @@ describe("Mailbox", () => {
     }
   });
 
+  it("says of the objects of an initial list that it was merged with which of them are deleted later", () => {
+    const box = newBox({ limit: 1 });
+    const changes = new Changes();
+    box.mailbox.push(changes.add("x"));
+    const list = new ListNotifications<KubernetesObject>({ isInInitialList: true });
+    for (const name of ["a", "b"]) {
+      changes.store.set(name, versioned(name, 10));
+      list.push(versioned(name, 10), undefined);
+    }
+    box.mailbox.pushList(list.cursor(true));
+    assert.equal(box.initialMerged, 0);
+    box.mailbox.push(changes.delete("a"));
+    assert.equal(box.initialMerged, 1);
+    assert.deepEqual(drain(box.mailbox), ["add x@1", "add b@10 initial"]);
+  });
+
   it("takes no handler away for one long list, but for a second one behind it", () => {
     const box = newBox({ limit: 2, onOverflow: "remove" });
     const changes = new Changes();

@@ -178,6 +178,19 @@ describe("delayAfter: delays", () => {
     assert.deepEqual([119_999, 120_000].map((ms) => resetsAt(5_000 + ms, 5_000)), [0, 1]);
   });
 
+  it("are the first one again right after health", () => {
+    const calls: string[] = [];
+    const backoff = {
+      nextDelayMs: () => {
+        calls.push("next");
+        return 800;
+      },
+      reset: () => void calls.push("reset"),
+    };
+    delayAfter({ ...NO_FAILURES, healthySinceMs: 0 }, 120_000, { backoff, random: () => 0 });
+    assert.deepEqual(calls, ["reset", "next"]);
+  });
+
   it("start to count 410 in a row again after health", () => {
     const backoff = { nextDelayMs: () => 30_000 };
     const failures = { ...NO_FAILURES, failure: expired, expiries: 3 };

@@ -50,6 +50,17 @@ describe("TextHolding.isSameContent", () => {
     for (const [member, same] of members) assert.equal(isSame(member), same, member);
   });
 
+  it("compares the objects where their texts were dropped", () => {
+    const { holding, held } = newHolding();
+    const long = (end: string) => held(textOf(`,"spec":{"note":"${"x".repeat(300)}${end}"}`));
+    const [a, b, another] = [long("1"), long("1"), long("2")];
+    for (const one of [a, b, another]) {
+      JSON.stringify(holding.open(one));
+      assert.equal(holding.json(one), undefined);
+    }
+    assert.deepEqual([holding.isSameContent(a, b), holding.isSameContent(a, another)], [true, false]);
+  });
+
   it("compares objects with texts, and with each other", () => {
     const { holding, held } = newHolding();
     const object = (members: string) => JSON.parse(textOf(members)) as Held<KubernetesObject>;

@@ -477,6 +477,16 @@ describe("LazyText", () => {
     assert.deepStrictEqual(pod, POD);
   });
 
+  it("keeps what its user has read of it where it is frozen, whatever is read aside of others", () => {
+    const holding = newHolding({ freeze: Object.freeze as <V>(value: V) => V });
+    const text = hold(holding, TEXT);
+    text.read((object) => (object as Loose)["status"]);
+    const pod = text.open() as Loose;
+    const { spec } = pod;
+    for (let i = 0; i < 200; i++) hold(holding, TEXT).read((object) => (object as Loose)["spec"]);
+    assert.equal(pod["spec"], spec);
+  });
+
   it("keeps what is written to it, also once it cannot be extended or its properties are sealed", () => {
     for (const close of [(object: object) => object, Object.preventExtensions, Object.seal]) {
       const pod = hold(newHolding(), TEXT).open() as Loose;

@@ -23,6 +23,13 @@ describe("openByteReader", () => {
     reader.cancel();
   });
 
+  it("reads into another buffer while a read has it", async () => {
+    const reader = openByteReader(endless());
+    const chunks = await Promise.all([reader.read(), reader.read()]);
+    assert.deepEqual(chunks.map((chunk) => chunk?.byteLength), [65_536, 65_536]);
+    reader.cancel();
+  });
+
   it("refuses a body that has a reader, and lets go of one that it gives up", async () => {
     const body = endless();
     const reader = openByteReader(body);

@@ -447,6 +447,17 @@ describe("decodeWatch", () => {
     assert.ok(source.cancelled);
   });
 
+  it("hands out the report of an object that is quarantined, in its place", async () => {
+    const quarantined: Item = { type: "QUARANTINED", quarantined: { reason: "it is odd", path: "object" } };
+    const odd = event("odd");
+    Object.assign(odd.object, { kind: "Table" });
+    const items = await itemsOf(bodyOf([bytes(line(odd) + line(event("a")))]), {
+      validate: (frame) =>
+        (frame as typeof EXPECTED[0]).object.metadata.name === "odd" ? quarantined : frame as Item,
+    });
+    assert.deepEqual(items, [quarantined, event("a")]);
+  });
+
   it("validates objects with odd heads, and the others unless an ordinary head is enough", async () => {
     const validated: unknown[] = [];
     const odd = event("odd");

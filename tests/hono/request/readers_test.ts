@@ -293,15 +293,30 @@ describe("Readers, requests that ended at their timeout,", () => {
   });
 });
 
+const limits = {
+  maxRequests: 1,
+  maxWatches: 1,
+  maxWatchesPerClient: 1,
+  maxReaderBytes: 1_000,
+  clock: realClock,
+};
+
+describe("Reader.take", () => {
+  it("counts for a client what is held for it again, after all of it was given back", () => {
+    const readers = new Readers({ ...limits, maxRequests: 2, maxReaderBytes: 1_000 });
+    const [one, other] = ["a client", "another client"].map((client) => readers.enter(client)!);
+    let spent = 0;
+    one.onSpent = () => spent++;
+    one.take(100);
+    one.give(100);
+    assert.ok(one.take(900));
+    assert.ok(other.take(200));
+    assert.equal(spent, 1);
+  });
+});
+
 describe("Reader.hold", () => {
   it("is given back once, however often what was returned is called", () => {
-    const limits = {
-      maxRequests: 1,
-      maxWatches: 1,
-      maxWatchesPerClient: 1,
-      maxReaderBytes: 1_000,
-      clock: realClock,
-    };
     const readers = new Readers(limits);
     const reader = readers.enter("a client")!;
     const giveBack = reader.hold();
