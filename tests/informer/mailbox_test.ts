@@ -325,6 +325,15 @@ describe("Mailbox", () => {
     assert.deepEqual(drain(box.mailbox), ["add x@1", "add b@10 initial"]);
   });
 
+  it("hands out what was merged before as it was, where a list that was prepared for it is dropped", () => {
+    const box = newBox({ limit: 1 });
+    const changes = new Changes();
+    for (const name of ["a", "b"]) box.mailbox.push(changes.add(name));
+    finish(box.mailbox.prepareList(changes.list(["a"]).cursor(true)));
+    box.mailbox.resume();
+    assert.deepEqual(drain(box.mailbox), ["add a@1", "add b@2"]);
+  });
+
   it("takes no handler away for one long list, but for a second one behind it", () => {
     const box = newBox({ limit: 2, onOverflow: "remove" });
     const changes = new Changes();

@@ -19,6 +19,8 @@ import {
   statuses,
   text,
 } from "../reflector/scripted_source.ts";
+import { EventHistory } from "../../src/informer/event_history.ts";
+import { isSameJson } from "../../src/util/json.ts";
 import { startObserved } from "./rig.ts";
 import { describe, it, storage } from "./storages.ts";
 
@@ -302,5 +304,19 @@ describe("SharedIndexInformer over a served cache of another", () => {
     await world.clock.advance(90_000);
     assert.equal(world.stored(), "a@5 d@40 e@51");
     assert.equal(world.version(), "51");
+  });
+});
+
+describe("EventHistory.classify", () => {
+  it("takes a write for one that was sent again where the stored object is the same one, and newer", () => {
+    const change = (uid: string, resourceVersion: string) =>
+      ({ type: "Updated", object: { metadata: { name: "a", uid, resourceVersion } } }) as const;
+    const history = new EventHistory<KubernetesObject>(
+      { isSameContent: isSameJson },
+      [change("u-1", "11")],
+      () => {},
+    );
+    const standing = (uid: string) => history.classify(change("u-1", "11"), "a", change(uid, "12").object);
+    assert.deepEqual([standing("u-1"), standing("u-2")], ["seen", "doubtful"]);
   });
 });

@@ -80,6 +80,13 @@ describe("Quarantine.explains", () => {
     assert.ok(!quarantine.explains("d", undefined), "it is older than two lists");
   });
 
+  it("says once of a key that several lists had that it was quarantined", () => {
+    const quarantine = new Quarantine({ name: "pods", onQuarantined: () => {} });
+    const odd = { reason: "it is odd", path: "items[0]", key: "a" };
+    for (let list = 0; list < 2; list++) quarantine.startLedger([odd]);
+    assert.deepEqual([1, 2].map(() => quarantine.explains("a", undefined)), [true, false]);
+  });
+
   it("leaves the key of a later state in the ledger, which explains the next delete", () => {
     const quarantine = new Quarantine({ name: "pods", onQuarantined: () => {} });
     quarantine.add({ reason: "it is odd", path: "", key: "a", resourceVersion: "12" });

@@ -230,6 +230,13 @@ describe("EventLog.window", () => {
     assert.notEqual(last, undefined);
   });
 
+  it("notes the key of another copy of what the store has, which is no entry", () => {
+    const informer = FakeInformer.with([object("shop/web-1", 5)], 5);
+    const log = newLog(informer);
+    informer.put(object("shop/web-1", 5));
+    assert.deepEqual([[...log.changedKeys], log.head, log.window.revision], [["shop/web-1"], 0, 1]);
+  });
+
   it("notes few keys, however many have changed since the content was read", () => {
     const informer = FakeInformer.with([], 10);
     const options = { clock: new FakeClock(), capacity: 100, capacityBytes: 1e9 };
