@@ -32,7 +32,7 @@ export function fnv64(text: string): string {
     const a1 = a * 0x1b3;
     const b1 = b * 0x1b3 + (a1 >>> 16);
     const c1 = c * 0x1b3 + (a << 8) + (b1 >>> 16);
-    const d1 = d * 0x1b3 + (b << 8) + Math.floor(c1 / 0x10000);
+    const d1 = d * 0x1b3 + (b << 8) + (c1 >>> 16);
     a = a1 & 0xffff;
     b = b1 & 0xffff;
     c = c1 & 0xffff;

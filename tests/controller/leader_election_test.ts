@@ -430,6 +430,20 @@ describe("LeaderElector.acquire", () => {
     }
   });
 
+  it("takes over from a killed leader no sooner because a wall clock was set forward", async () => {
+    await using election = newElection();
+    const { clock, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    const b = election.add("b");
+    await clock.advance(10_000);
+    a.computer.freeze(); // for ever
+    await clock.advance(5_000);
+    b.computer.wallAheadMs = 3_600_000;
+    const ms = await until(() => leaders().includes("b"), 15_000);
+    assert.ok(ms >= 7_000, `after ${ms} ms`);
+  });
+
   it("says who holds the lease, once each time that it is another process", async () => {
     await using election = newElection();
     const { clock, server, until, leaders } = election;

@@ -320,3 +320,28 @@ describe("EventHistory.classify", () => {
     assert.deepEqual([standing("u-1"), standing("u-2")], ["seen", "doubtful"]);
   });
 });
+
+describe("EventHistory.listed", () => {
+  it("knows of one of several doubtful changes that it had happened: two such lists are enough", () => {
+    let isUnordered = false;
+    const history = new EventHistory<KubernetesObject>(
+      { isSameContent: isSameJson },
+      [],
+      () => isUnordered = true,
+    );
+    for (const resourceVersion of ["20", "30"]) {
+      assert.equal(isUnordered, false);
+      for (const name of ["a", "b"]) {
+        assert.equal(
+          history.classify({ type: "Updated", object: at(`${name}@5`) }, name, undefined),
+          "doubtful",
+        );
+      }
+      history.listBegins(resourceVersion, "10");
+      history.listed("a", at("a@5"));
+      history.listed("b", at("b@15"));
+      history.listEnds();
+    }
+    assert.equal(isUnordered, true);
+  });
+});

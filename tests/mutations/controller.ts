@@ -997,4 +997,11 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/controller/timeouts_test.ts",
   },
+  {
+    name: "leader election: a wall clock that is set forward takes the lease of a killed leader",
+    file: "src/controller/leader_election.ts",
+    find: "return monotonicAgeMs(at, this.#clock) >= durationMs;",
+    replace: "return ageMs(at, this.#clock) >= durationMs;",
+    test: "tests/controller/leader_election_test.ts",
+  },
 ];

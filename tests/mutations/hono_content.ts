@@ -969,4 +969,11 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: 'if (this.#window.layout !== "") {',
     test: "tests/hono/content/event_log_test.ts",
   },
+  {
+    name: "log: a reader at the version of a list does not receive what that has brought",
+    file: "src/hono/content/event_log.ts",
+    find: "sequence: sequence ?? this.head }",
+    replace: "sequence: this.head }",
+    test: "tests/hono/content/event_log_test.ts",
+  },
 ];

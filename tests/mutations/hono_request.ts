@@ -371,4 +371,11 @@ export const HONO_REQUEST_FAULTS: readonly SuiteMutation[] = [
     replace: "mustWatch;\n  const verb",
     test: "tests/hono/request/access_test.ts",
   },
+  {
+    name: "readers: what is held for one who has given all back is in no account",
+    file: "src/hono/request/readers.ts",
+    find: "reader.account = undefined;\n    account.readers.delete(reader);",
+    replace: "account.readers.delete(reader);",
+    test: "tests/hono/request/readers_test.ts",
+  },
 ];

@@ -789,4 +789,35 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     replace: "const { rhythm } = state;",
     test: "tests/reflector/state_test.ts",
   },
+  {
+    name: "reflector: the silence of a watch that was suspended counts",
+    file: "src/reflector/transition.ts",
+    find: "const rhythm = bookmarks > 0 ? rhythmAfterWatch(state.rhythm, followed).rhythm : state.rhythm;",
+    replace: "const { rhythm } = rhythmAfterWatch(state.rhythm, followed);",
+    test: "tests/reflector/state_test.ts",
+  },
+  {
+    name: "reflector: a key is quarantined although the list has it in another state",
+    file: "src/reflector/reflector.ts",
+    find:
+      "for (const one of quarantined) this.#settings.quarantine.add(one);\n      this.#writer.replace(items, quarantined, resourceVersion);",
+    replace:
+      "this.#writer.replace(items, quarantined, resourceVersion);\n      for (const one of quarantined) this.#settings.quarantine.add(one);",
+    test: "tests/reflector/reflector_test.ts",
+  },
+  {
+    name: "reflector: delays begin again one delay after health",
+    file: "src/reflector/failures.ts",
+    find: "if (isWell) backoff.reset?.();\n  const grownMs = backoff.nextDelayMs();",
+    replace: "const grownMs = backoff.nextDelayMs();\n  if (isWell) backoff.reset?.();",
+    test: "tests/reflector/failures_test.ts",
+  },
+  {
+    name: "quarantine: a key of several lists explains several deletes",
+    file: "src/reflector/quarantine.ts",
+    find:
+      "const wasListed = this.#recent.delete(key);\n    return this.#earlier.delete(key) || wasListed || isListed;",
+    replace: "return this.#earlier.delete(key) || this.#recent.delete(key) || isListed;",
+    test: "tests/reflector/quarantine_test.ts",
+  },
 ];

@@ -270,4 +270,18 @@ export const UTIL_FAULTS: readonly SuiteMutation[] = [
     replace: "fields);",
     test: "tests/util/logger_test.ts",
   },
+  {
+    name: "turns: what a task spends by its pacer does not make it a long one",
+    file: "src/util/shared_turns.ts",
+    find: "this.#spentUnits += units;\n    this.#turns.spend(units);",
+    replace: "this.#turns.spend(units);",
+    test: "tests/util/shared_turns_test.ts",
+  },
+  {
+    name: "byte reader: a second read takes the buffer of the first",
+    file: "src/util/byte_reader.ts",
+    find: "buffer = undefined;\n    const { done, value } = await reader.read(view);",
+    replace: "const { done, value } = await reader.read(view);",
+    test: "tests/util/byte_reader_test.ts",
+  },
 ];

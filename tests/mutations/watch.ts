@@ -68,4 +68,10 @@ export const WATCH_FAULTS: readonly SuiteMutation[] = [{
   find: 'if (message !== "") return',
   replace: "return",
   test: "tests/watch/network_failure_test.ts",
+}, {
+  name: "watch: what is quarantined of texts is handed out",
+  file: "src/watch/decode_watch.ts",
+  find: 'if (item.type === "QUARANTINED" || item.type === "ERROR") return item;',
+  replace: 'if (item.type === "ERROR") return item;',
+  test: "tests/watch/decode_watch_test.ts",
 }];

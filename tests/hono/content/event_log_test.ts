@@ -97,6 +97,15 @@ describe("EventLog.resume", () => {
     assert.equal(log.resume("99"), 2);
   });
 
+  it("begins with what a list of the position that a reader is at has brought", () => {
+    const { informer, log } = begun();
+    informer.put(object("shop/web-2", 11));
+    informer.relist([object("shop/web-2", 11)], 11);
+    assert.equal(log.resume("11"), 1);
+    const { type, key } = log.window.entries.at(1)!;
+    assert.deepEqual([type, key], ["DELETED", "shop/web-1"]);
+  });
+
   it("refuses a reader behind a late entry that was dropped, and none who is at the present position", () => {
     const { informer, log } = begun({ capacity: 1 });
     informer.put(object("shop/web-2", 11));
