@@ -142,3 +142,21 @@ describe("Running.stop", () => {
     assert.throws(() => newRig({ handlerStopTimeoutMs: NaN }), RangeError);
   });
 });
+
+describe("Running.stop", () => {
+  it("ends the call of a handler that waits for a version, which will not come any more", async () => {
+    const rig = newRig();
+    const ends: unknown[] = [];
+    rig.informer.addEventHandler({
+      onAdd: () => rig.informer.waitForVersion("99").catch(({ code }) => void ends.push(code)),
+    });
+    rig.source.add(named("a"));
+    const running: Running = rig.informer.start();
+    await rig.settle();
+    void running.stop();
+    await rig.settle();
+    assert.deepEqual(ends, ["NotFresh"]);
+    await running.done;
+    assert.deepEqual(rig.log.of("warn"), []);
+  });
+});

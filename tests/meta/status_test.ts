@@ -54,6 +54,8 @@ describe("StatusError", () => {
     assert.equal(new StatusError(status, { retryAfterMs: 500 }).retryAfterMs, 500);
     assert.equal(new StatusError(status, { retryAfterMs: 0 }).retryAfterMs, 0);
     assert.equal(statusError(429, "TooManyRequests").retryAfterMs, undefined);
+    const none = newStatus(429, "TooManyRequests", "slow down", { retryAfterSeconds: 0 });
+    assert.equal(new StatusError(none).retryAfterMs, undefined);
   });
 
   it("is found in the causes of an error", () => {

@@ -644,6 +644,15 @@ describe("transition", () => {
     assert.equal(state.paginatedResult, true);
   });
 
+  it("takes a watch of two minutes for well, whatever ended it: what is wrong with the next one is news", () => {
+    const forgets = (ended: unknown, lastedMs: number) =>
+      transition(at10, { of: "watch", ended, lastedMs }, NOW).effects.some((effect) =>
+        effect.do === "forgetWarnings"
+      );
+    assert.deepEqual([119_999, 120_000].map((ms) => forgets(undecodable, ms)), [false, true]);
+    assert.ok(forgets(undefined, LONG_MS));
+  });
+
   it("takes the bookmarks of a watch that was suspended for what they are, and its silence for nothing", () => {
     const suspended: Outcome = { of: "watch", ended: new SuspendedError(600_000), lastedMs: 600_000 };
     assert.deepEqual(transition(at10, suspended, NOW).state.rhythm, at10.rhythm);
