@@ -4,7 +4,11 @@ import { describe, it } from "node:test";
 import { DeletedFinalStateUnknown, metaNamespaceKey } from "../../src/meta/object.ts";
 import { ObjectHolding } from "../../src/store/holding.ts";
 import { type ListCursor, ListNotifications } from "../../src/informer/list_application.ts";
-import { newCaller } from "../../src/informer/processor.ts";
+import { newCaller, Processor } from "../../src/informer/processor.ts";
+import { settle } from "../../src/util/clock.ts";
+import { silentLogger } from "../../src/util/logger.ts";
+import { finish } from "../../src/util/turns.ts";
+import { FakeClock } from "../../src/testing/fake_clock.ts";
 import { named, Recorder } from "./rig.ts";
 
 function versioned(name: string, version: number): KubernetesObject {
@@ -75,5 +79,28 @@ describe("ListNotifications", () => {
     assert.equal(one.length, 2);
     assert.equal(drain(other).length, 3);
     assert.equal(drain(one).length, 2);
+  });
+});
+
+describe("Processor.dropPrepared", () => {
+  it("hands out what waits, also where handlers looked for it while the list was prepared", async () => {
+    const processor = new Processor<KubernetesObject>({
+      holding: new ObjectHolding(metaNamespaceKey),
+      resyncCheckPeriodMs: 0,
+      clock: new FakeClock(),
+      logger: silentLogger,
+      name: "pods",
+    });
+    const recorder = new Recorder();
+    processor.add(recorder, { resyncPeriodMs: 0, mailbox: { limit: 1 } });
+    for (const name of ["a", "b"]) {
+      processor.distribute({ type: "add", object: versioned(name, 1), isInInitialList: false }, false);
+    }
+    finish(processor.prepareList(newList(), 1));
+    await settle();
+    assert.deepEqual(recorder.calls, []);
+    processor.dropPrepared();
+    await settle();
+    assert.deepEqual(recorder.calls, ["add a@1", "add b@1"]);
   });
 });

@@ -26,8 +26,10 @@ import {
   pod,
   type RecordedRequest,
 } from "@listwatch/cache/testing";
+import { NamespaceLoops } from "../../src/informer/namespaces/namespace_loops.ts";
 import { MOST_SHARDS } from "../../src/meta/merged_version.ts";
 import { settle } from "../../src/util/clock.ts";
+import { Quarantine } from "../../src/reflector/quarantine.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { at, openWatch, page, ScriptedSource } from "../reflector/scripted_source.ts";
 import { Recorder } from "./rig.ts";
@@ -556,5 +558,25 @@ describe("NamespaceSet", () => {
       "error: a listener of 2 namespaces threw: cannot save",
       "error: a listener of 2 namespaces threw: cannot save later",
     ]);
+  });
+});
+
+describe("NamespaceLoops.quarantine", () => {
+  it("releases a key in each of the ledgers, and explains it by each", () => {
+    const { quarantine } = new NamespaceLoops<KubernetesObject>(
+      new ScriptedSource(),
+      new NamespaceSet([]),
+      { name: "pods", shouldResync: () => false, onQuarantined: () => {} },
+    );
+    const ofLoop = new Quarantine({ name: "pods in a", onQuarantined: () => {} });
+    quarantine.loops.add(ofLoop);
+    const add = () => {
+      for (const each of [quarantine, ofLoop]) each.add({ reason: "it is odd", path: "", key: "a/x" });
+    };
+    add();
+    assert.ok(quarantine.release("a/x"));
+    assert.deepEqual([quarantine.keys.size, ofLoop.keys.size], [0, 0]);
+    add();
+    assert.deepEqual([1, 2].map(() => quarantine.explains("a/x", undefined)), [true, false]);
   });
 });

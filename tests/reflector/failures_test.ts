@@ -7,6 +7,7 @@ import {
   afterRefused,
   codeOf,
   delayAfter,
+  type Failures,
   isPermanent,
   NEW_TRIAL,
   NO_FAILURES,
@@ -176,6 +177,16 @@ describe("delayAfter: delays", () => {
     };
     assert.equal(resetsAt(500_000), 0, "no watch was open");
     assert.deepEqual([119_999, 120_000].map((ms) => resetsAt(5_000 + ms, 5_000)), [0, 1]);
+  });
+
+  it("grow after the first one that follows health", () => {
+    let resets = 0;
+    const backoff = { nextDelayMs: () => 800, reset: () => void resets++ };
+    let failures: Failures = { ...NO_FAILURES, healthySinceMs: 0 };
+    for (const nowMs of [120_000, 121_000, 500_000]) {
+      ({ failures } = delayAfter(failures, nowMs, { backoff, random: () => 0 }));
+    }
+    assert.equal(resets, 1);
   });
 
   it("are the first one again right after health", () => {

@@ -4,7 +4,7 @@ import type { KubernetesObject, NetworkError } from "@listwatch/cache";
 import type { ListOptions, ListWatchContext, WatchStream } from "@listwatch/cache/reflector";
 import { FakeClock, FakeWatcher } from "@listwatch/cache/testing";
 import { RelistDue, SuspendedError } from "../../src/reflector/failures.ts";
-import { openWatch } from "../../src/reflector/open_watch.ts";
+import { every, openWatch } from "../../src/reflector/open_watch.ts";
 import { momentOf } from "../../src/util/clock.ts";
 
 /** A watch that is followed, its clock, and the context of its request. */
@@ -145,5 +145,17 @@ describe("OpenWatch.follow", () => {
     const { clock, watch } = await followedWatch();
     watch.relistAt(clock.monotonicNow() + 60_000);
     assert.equal(clock.pendingTimers, 0);
+  });
+});
+
+describe("every", () => {
+  it("calls no more once it was stopped, also by the call itself", async () => {
+    const clock = new FakeClock();
+    let calls = 0;
+    const stop = every(1_000, clock, () => {
+      if (++calls === 2) stop();
+    });
+    await clock.advance(5_000);
+    assert.deepEqual([calls, clock.pendingTimers], [2, 0]);
   });
 });
