@@ -811,4 +811,27 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     replace: "this.#happened = isIt;",
     test: "tests/informer/repeated_events_test.ts",
   },
+  {
+    name: "namespaces: a key leaves the first ledger that has it, and no other",
+    file: "src/informer/namespaces/namespace_loops.ts",
+    find: "isThere = loop.release(key, through) || isThere;",
+    replace: "isThere ||= loop.release(key, through);",
+    test: "tests/informer/namespaces_test.ts",
+  },
+  {
+    name: "processor: what waits is never handed out where a list was dropped",
+    file: "src/informer/processor.ts",
+    find: "this.#pending.resume();\n    this.#queued();",
+    replace: "this.#pending.resume();",
+    test: "tests/informer/list_notifications_test.ts",
+  },
+  {
+    name: "informer: handlers that wait for a version are waited for at a stop",
+    file: "src/informer/shared_informer.ts",
+    find:
+      "this.#waits.stop();\n      await Promise.all([this.#processor.stop(), this.#pipeline.snapshot?.stop()]);",
+    replace:
+      "await Promise.all([this.#processor.stop(), this.#pipeline.snapshot?.stop()]);\n      this.#waits.stop();",
+    test: "tests/informer/stop_from_handler_test.ts",
+  },
 ];

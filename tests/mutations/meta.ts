@@ -276,4 +276,11 @@ export const META_FAULTS: readonly SuiteMutation[] = [
     replace: "return compareResourceVersions(version, wanted) >= 0;",
     test: "tests/meta/version_waiters_test.ts",
   },
+  {
+    name: "meta: a server that names no time asks to wait",
+    file: "src/meta/status.ts",
+    find: "(seconds ? seconds * 1000 : undefined)",
+    replace: "(seconds === undefined ? undefined : seconds * 1000)",
+    test: "tests/meta/status_test.ts",
+  },
 ];

@@ -820,4 +820,25 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     replace: "return this.#earlier.delete(key) || this.#recent.delete(key) || isListed;",
     test: "tests/reflector/quarantine_test.ts",
   },
+  {
+    name: "reflector: each delay after health is the first one",
+    file: "src/reflector/failures.ts",
+    find: "failures: { ...failures, failure: undefined, healthySinceMs: undefined, expiries }, delayMs",
+    replace: "failures: { ...failures, failure: undefined, expiries }, delayMs",
+    test: "tests/reflector/failures_test.ts",
+  },
+  {
+    name: "reflector: a period that its own call stops goes on",
+    file: "src/reflector/open_watch.ts",
+    find: "(arm(), call())",
+    replace: "(call(), arm())",
+    test: "tests/reflector/open_watch_test.ts",
+  },
+  {
+    name: "reflector: a long watch that failed was not well",
+    file: "src/reflector/transition.ts",
+    find: '      ...(lastedMs >= LONG_MS ? [{ do: "forgetWarnings" } as const] : []),\n',
+    replace: "",
+    test: "tests/reflector/state_test.ts",
+  },
 ];
