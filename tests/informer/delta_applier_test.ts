@@ -170,6 +170,22 @@ describe("DeltaApplier.apply", () => {
     assert.equal(store.lastStoreSyncResourceVersion(), "6");
   });
 
+  it("keeps the stored objects of the keys that a list keeps, unless it brings them", () => {
+    const { store, receiver, process } = newApplier();
+    for (const name of ["kept", "brought", "lacked"]) store.add(at(name, "1"));
+    const keptKeys = ["kept", "brought", "unknown"];
+    process([{
+      type: "ReplacedAll",
+      object: { resourceVersion: "9", objects: [at("brought", "5")], keptKeys },
+    }]);
+    assert.deepEqual(receiver.lines, [
+      "tombstone lacked@1 (absent)",
+      "update brought@1>brought@5 (brought@5)",
+      "update kept@1>kept@1 (kept@1)",
+    ]);
+    assert.deepEqual(store.listKeys().sort(), ["brought", "kept"]);
+  });
+
   it("hands every change of a list to an observer that comes while its notifications are prepared", () => {
     const { receiver, observers, process } = newApplier();
     process([{ type: "Added", object: at("a", "1") }, { type: "Added", object: at("b", "2") }]);

@@ -157,6 +157,16 @@ describe("LearntIndex", () => {
     }
   });
 
+  it("forgets what it knew of fewer fields once it has learnt of another one", () => {
+    const index = newIndex((pod) => [pod.status?.phase === "Running" ? pod.spec!.nodeName! : "none"]);
+    const running = (nodeName: string) => podText(1, { spec: { nodeName }, status: { phase: "Running" } });
+    const written = "7:Running6:node-1"; // as the two fields together
+    for (let i = 0; i < SOME; i++) index.valuesOf(podText(i, { status: { phase: written } }));
+    for (const nodeName of ["node-2", "node-1"]) {
+      for (let i = 0; i < SOME; i++) assert.deepEqual(index.valuesOf(running(nodeName)), [nodeName]);
+    }
+  });
+
   it("knows the values as they were returned, whatever the function does to its array later", () => {
     const values = [""];
     const index = newIndex((pod) => {
