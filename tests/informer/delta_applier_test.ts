@@ -95,7 +95,8 @@ function newApplier(
   const process = (deltas: readonly Delta<KubernetesObject>[], isInInitialList = false) =>
     applier.apply(deltas, isInInitialList);
   const relistIsDue = () => !quarantine.isRepaired;
-  return { store, receiver, lines: receiver.lines, observers, quarantine, quarantined, relistIsDue, process };
+  const { lines } = receiver;
+  return { store, receiver, lines, observers, quarantine, quarantined, relistIsDue, process, applier };
 }
 
 describe("DeltaApplier.apply", () => {
@@ -184,6 +185,25 @@ describe("DeltaApplier.apply", () => {
       "update kept@1>kept@1 (kept@1)",
     ]);
     assert.deepEqual(store.listKeys().sort(), ["brought", "kept"]);
+  });
+
+  it("hands each change of a list to observers once, though an index is added while it is prepared", () => {
+    const objects = Array.from({ length: 300 }, (_, i) => at(`pod-${i}`, "1"));
+    /** Applies them in steps; at one of these an index comes. Returns how many steps there are. */
+    const applied = (addsAt?: number) => {
+      const { store, observers, applier } = newApplier();
+      const changes: number[] = [];
+      observers.add((event) => changes.push(event.type === "replaced" ? event.changes.length : 0));
+      const list = { type: "ReplacedAll", object: { resourceVersion: "9", objects } } as const;
+      let steps = 0;
+      for (const _ of applier.applyList(list, false)) {
+        if (++steps === addsAt) store.addIndexers({ byName: (object) => [object.metadata!.name!] });
+      }
+      assert.deepEqual([changes, store.size], [[300], 300]);
+      return steps;
+    };
+    const steps = applied();
+    for (let step = 1; step <= steps; step++) assert.ok(applied(step) >= steps);
   });
 
   it("hands every change of a list to an observer that comes while its notifications are prepared", () => {

@@ -834,4 +834,18 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
       "await Promise.all([this.#processor.stop(), this.#pipeline.snapshot?.stop()]);\n      this.#waits.stop();",
     test: "tests/informer/stop_from_handler_test.ts",
   },
+  {
+    name: "lists: observers receive changes once more where the list was prepared again",
+    file: "src/informer/list_application.ts",
+    find: "if (isObserved()) yield* this.#collectChanges(accepted, changes = []);",
+    replace: "if (isObserved()) yield* this.#collectChanges(accepted, changes ??= []);",
+    test: "tests/informer/delta_applier_test.ts",
+  },
+  {
+    name: "lists: the stored object takes the place of one that a list brings and keeps",
+    file: "src/informer/list_application.ts",
+    find: "if (object === undefined || listed.has(key)) continue;",
+    replace: "if (object === undefined) continue;",
+    test: "tests/informer/delta_applier_test.ts",
+  },
 ];

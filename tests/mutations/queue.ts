@@ -239,7 +239,7 @@ export const QUEUE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/queue/real_fifo_test.ts",
   },
   {
-    name: "queue: a list deletes what it is told to keep (RealFIFO)",
+    name: "queue: a list deletes the objects of keys that it keeps (RealFIFO)",
     file: "src/queue/real_fifo.ts",
     find: "const keys = new Set(keptKeys);",
     replace: "const keys = new Set<string>();",

@@ -828,7 +828,7 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     test: "tests/reflector/failures_test.ts",
   },
   {
-    name: "reflector: a period that its own call stops goes on",
+    name: "reflector: a period that its own call stops continues",
     file: "src/reflector/open_watch.ts",
     find: "(arm(), call())",
     replace: "(call(), arm())",
@@ -839,6 +839,13 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     file: "src/reflector/transition.ts",
     find: '      ...(lastedMs >= LONG_MS ? [{ do: "forgetWarnings" } as const] : []),\n',
     replace: "",
+    test: "tests/reflector/state_test.ts",
+  },
+  {
+    name: "reflector: the first watch after a list is a reconnect",
+    file: "src/reflector/transition.ts",
+    find: "    resumption: undefined,\n    watchesSinceList: 0,",
+    replace: "    resumption: undefined,",
     test: "tests/reflector/state_test.ts",
   },
 ];

@@ -401,4 +401,11 @@ export const STORE_FAULTS: readonly SuiteMutation[] = [
     replace: "if (a.text === b.text) return true;",
     test: "tests/store/text_holding_test.ts",
   },
+  {
+    name: "learnt index: what was known of fewer fields stays known",
+    file: "src/store/store_index.ts",
+    find: "this.#order = [...this.#places.values()];\n    this.#known.clear();",
+    replace: "this.#order = [...this.#places.values()];",
+    test: "tests/store/learnt_index_test.ts",
+  },
 ];

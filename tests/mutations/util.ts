@@ -284,4 +284,11 @@ export const UTIL_FAULTS: readonly SuiteMutation[] = [
     replace: "const { done, value } = await reader.read(view);",
     test: "tests/util/byte_reader_test.ts",
   },
+  {
+    name: "turns: a step has more objects than a turn",
+    file: "src/util/turns.ts",
+    find: "return Math.min(STEP_OBJECTS, turnObjects);",
+    replace: "return Math.max(STEP_OBJECTS, turnObjects);",
+    test: "tests/util/turns_test.ts",
+  },
 ];

@@ -446,7 +446,7 @@ describe("RealFIFO with known objects", () => {
     assert.deepEqual(drain(queue), ["Updated foo=queued", foo, foo, bar, bar]);
   });
 
-  it("leaves the queued and the known object of a key as they are that a list is told to keep", () => {
+  it("leaves the queued and the known object of a key as they are that a list keeps", () => {
     const queue = new RealFIFO<Thing>({ knownObjects: known(thing("known", 1), thing("lacked", 1)) });
     queue.add(thing("queued", 1));
     queue.replaceKeeping([thing("listed", 2)], "2", ["known", "queued"]);

@@ -634,6 +634,13 @@ describe("transition", () => {
     });
   }
 
+  it("counts the watches since the last list", () => {
+    const watched = noted({ ...at10, watchesSinceList: 1 }, { of: "rewatches" }, NOW).state;
+    const list = { of: "list", resourceVersion: "50", paginated: false, attempt } as const;
+    const listed = transition(watched, list, NOW).state;
+    assert.deepEqual([watched.watchesSinceList, listed.watchesSinceList], [2, 0]);
+  });
+
   it("keeps paging for ever once it knows that there is no cache", () => {
     const { state } = transition({ ...at10, paginatedResult: true }, {
       of: "list",

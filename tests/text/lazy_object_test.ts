@@ -168,6 +168,14 @@ describe("LazyText", () => {
     }
   });
 
+  it("keeps its text where a user has put other metadata into the object, however much of it is read", () => {
+    const text = hold(newHolding(), TEXT);
+    const pod = text.open() as Loose;
+    pod["metadata"] = { name: "another" };
+    JSON.stringify(pod);
+    assert.equal(text.json, TEXT);
+  });
+
   it("serves its text whatever a user does to the object", () => {
     const holding = newHolding();
     holding.keepTexts();

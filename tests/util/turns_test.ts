@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { nextTurn } from "../../src/util/clock.ts";
 import { FakeClock } from "@listwatch/cache/testing";
-import { arrived, finishInTurns, giveWay, Pacer, TurnQueue } from "../../src/util/turns.ts";
+import { arrived, finishInTurns, giveWay, Pacer, stepObjectsOf, TurnQueue } from "../../src/util/turns.ts";
 
 /** How many steps of this length a turn has. */
 async function stepsOf(stepMs: number, ms: number, steps: number): Promise<number> {
@@ -57,6 +57,13 @@ describe("Pacer", () => {
     assert.equal(pacer.spend(), true);
     await pacer.rest();
     assert.equal(pacer.spend(), false);
+  });
+});
+
+describe("stepObjectsOf", () => {
+  it("is no more than a turn has", () => {
+    const sizes = [1, 10, 1_000].map((turnObjects) => stepObjectsOf({ turnObjects, turnMs: 4 }));
+    assert.deepEqual(sizes, [1, 10, 128]);
   });
 });
 
