@@ -171,6 +171,8 @@ describe("LazyText", () => {
   it("keeps its text where a user has put other metadata into the object, however much of it is read", () => {
     const text = hold(newHolding(), TEXT);
     const pod = text.open() as Loose;
+    const { annotations } = pod["metadata"] as Loose;
+    assert.deepEqual(annotations, POD.metadata.annotations);
     pod["metadata"] = { name: "another" };
     JSON.stringify(pod);
     assert.equal(text.json, TEXT);
