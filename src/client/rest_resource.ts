@@ -96,9 +96,8 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     this.selection = [labelSelector, fieldSelector, metadataOnly && "metadata only"].filter(Boolean).join(
       ", ",
     );
-    const { server } = cluster;
     this.identity = JSON.stringify({
-      server,
+      server: cluster.server,
       namespace,
       namespaces: namespaces?.names,
       labelSelector,
@@ -255,9 +254,10 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   }
 
   async delete(name: string, options: DeleteOptions = {}): Promise<void> {
-    const { gracePeriodSeconds, propagationPolicy, preconditions } = options;
-    const type = { kind: "DeleteOptions", apiVersion: "v1" };
-    const body = { ...type, gracePeriodSeconds, propagationPolicy, preconditions };
+    const { gracePeriodSeconds, propagationPolicy, preconditions, query: { dryRun } = {} } = options;
+    const given = { gracePeriodSeconds, propagationPolicy, preconditions, dryRun: dryRun && [dryRun] };
+    // Beside a body, an API server does not read the query.
+    const body = { kind: "DeleteOptions", apiVersion: "v1", ...given };
     await this.#request("delete", name, options, { method: "DELETE", body });
   }
 

@@ -21,7 +21,7 @@ import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../pro
 import { hasTable, subresourcesOf } from "../protocol/subresources.ts";
 import { errorMessage } from "../util/errors.ts";
 import {
-  failure,
+  badRequest,
   internal,
   jsonResponse,
   notFound,
@@ -166,10 +166,11 @@ async function answer(call: Call): Promise<Response> {
         const resourceVersion = params.get("resourceVersion") ?? undefined;
         return answerObject(await reader.get(resource, path, { resourceVersion, signal }));
       }
-      case "PUT":
-        return answerObject(
-          registry.update(resource, decodeObject(resource, body), path, { dryRun, subresource, manager }),
-        );
+      case "PUT": {
+        const options = { dryRun, subresource, manager };
+        const { object, isNew } = registry.put(resource, decodeObject(resource, body), path, options);
+        return answerObject(object, isNew ? 201 : 200);
+      }
       case "PATCH": {
         const contentType = request.headers.get("Content-Type") ?? "";
         if (isApply(contentType)) {
@@ -239,30 +240,21 @@ async function deleteCollection(call: Call, body: string): Promise<Response> {
   return jsonResponse(listDocument(resource, page, shape), request);
 }
 
+/** The options of a delete: those of the body alone, if there is one, as in an API server. */
 function deleteOptions(params: URLSearchParams, body: string): DeleteOptions {
-  const given = body === "" ? {} : parseBody(body) as {
-    readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
-    readonly gracePeriodSeconds?: number;
-    readonly dryRun?: readonly string[];
-  };
-  let grace: number | undefined;
   try {
-    grace = integer(params, "gracePeriodSeconds");
+    if (body === "") {
+      return { dryRun: isDryRun(params), gracePeriodSeconds: integer(params, "gracePeriodSeconds") };
+    }
+    const { preconditions, gracePeriodSeconds, dryRun } = (parseJson(body) ?? {}) as {
+      readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+      readonly gracePeriodSeconds?: number;
+      readonly dryRun?: readonly string[];
+    };
+    return { dryRun: dryRun?.includes("All") ?? false, ...preconditions, gracePeriodSeconds };
   } catch (error) {
-    throw failure(400, "BadRequest", errorMessage(error));
-  }
-  return {
-    dryRun: isDryRun(params) || (given.dryRun?.includes("All") ?? false),
-    ...given.preconditions,
-    gracePeriodSeconds: grace ?? given.gracePeriodSeconds,
-  };
-}
-
-function parseBody(body: string): unknown {
-  try {
-    return parseJson(body) ?? {};
-  } catch (error) {
-    throw failure(400, "BadRequest", `couldn't get version/kind; json parse error: ${errorMessage(error)}`);
+    const unread = error instanceof SyntaxError ? "couldn't get version/kind; json parse error: " : "";
+    throw badRequest(unread + errorMessage(error));
   }
 }
 

@@ -51,8 +51,9 @@ export interface ServerFetch {
  * resourceVersion and its match, selectors), watch (replay, bookmarks, streamed lists, 410), create, update,
  * patch (JSON, merge, strategic merge), server-side apply (of JSON), delete, `status`,
  * CustomResourceDefinitions, objects as `PartialObjectMetadata`, Events in both of their groups. It has no
- * controllers, admission, defaults, authentication, protobuf or Tables, and validates names only. Objects
- * have managed fields from their first apply on; lists of custom resources are replaced as a whole.
+ * controllers, admission, defaults, authentication, protobuf or Tables, and validates names only; without a
+ * garbage collector, every `propagationPolicy` is `Background`. Objects have managed fields from their first
+ * apply on; lists of custom resources are replaced as a whole.
  *
  * Its methods are synchronous; a write is in the streams of all watchers when it returns. A resource is named
  * `v1/pods` or `apps/v1/deployments`, an object by `namespace/name`, `name` or the object itself. The methods

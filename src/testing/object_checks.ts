@@ -1,11 +1,13 @@
 /** Checks of an object before it is stored, and what the server writes into its metadata. */
 
+import { formatObjectName, type ObjectName } from "../meta/object.ts";
 import { DNS_LABEL, DNS_SUBDOMAIN, groupVersion } from "../meta/resource.ts";
 import type { StatusCause } from "../meta/status.ts";
 import { forbiddenField } from "../protocol/statuses.ts";
 import { errorMessage } from "../util/errors.ts";
 import {
   badRequest,
+  conflictBecause,
   internal,
   invalid,
   invalidAs,
@@ -35,6 +37,12 @@ export function decodeObject(resource: ServedResource, body: string): JsonObject
   }
   if (resource.isCustom && typeof object.kind !== "string") {
     throw unrecognized(`Object 'Kind' is missing in '${body}'`);
+  }
+  if (resource.isCustom && !object.apiVersion) {
+    const expected = groupVersion(resource);
+    throw badRequest(
+      `the API version in the data () does not match the expected API version (${expected})`,
+    );
   }
   return object;
 }
@@ -119,6 +127,36 @@ export function checkSameName(object: JsonObject, name: string): void {
   if (own !== name) {
     throw badRequest(`the name of the object (${own}) does not match the name on the URL (${name})`);
   }
+}
+
+/** Whether an object names no version. */
+export function hasNoVersion(object: JsonObject): boolean {
+  return /^0?$/.test(metaText(object, "resourceVersion"));
+}
+
+/** Checks that an object is the one with a uid, if it names any; `""`: there is none. */
+export function checkUid(
+  resource: ServedResource,
+  object: JsonObject,
+  { uid, ...address }: ObjectName & { readonly uid: string },
+): void {
+  const given = metaText(object, "uid");
+  if (given === "" || given === uid) return;
+  const key = `/registry/${resource.resource}/${formatObjectName(address)}`;
+  const cause = `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, ` +
+    `AdditionalErrorMsg: Precondition failed: UID in precondition: ${given}, UID in object meta: ${uid}`;
+  throw conflictBecause(resource, address.name, cause);
+}
+
+/** A write changes no uid, and marks nothing for deletion. */
+export function checkImmutable(resource: ServedResource, object: JsonObject, existing: StoredObject): void {
+  const { name, uid, deletionTimestamp } = existing.metadata;
+  const refuse = (field: string) => {
+    const cause = invalidValue(`metadata.${field}`, metaText(object, field), "field is immutable");
+    throw invalid(resource, name, [cause]);
+  };
+  if (![uid, ""].includes(metaText(object, "uid"))) refuse("uid");
+  if (!deletionTimestamp && metaText(object, "deletionTimestamp") !== "") refuse("deletionTimestamp");
 }
 
 /** Checks that a text can be a resourceVersion; `""` and `"0"` are none. */

@@ -4,7 +4,6 @@ import { isSameJson, recordOf } from "../util/json.ts";
 import {
   alreadyExists,
   conflict,
-  conflictBecause,
   internal,
   invalidAs,
   invalidValue,
@@ -16,6 +15,7 @@ import { type JsonObject, without } from "./json.ts";
 import { CRD_ID, CustomDefinitions, establishedStatus, Namespaces } from "./builtin_controllers.ts";
 import {
   checkFinalizers,
+  checkImmutable,
   checkName,
   checkNamespace,
   checkOwners,
@@ -23,7 +23,9 @@ import {
   checkResourceVersionText,
   checkSameName,
   checkType,
+  checkUid,
   finalizersOf,
+  hasNoVersion,
   metadataOf,
   metaText,
   nameRequired,
@@ -91,12 +93,12 @@ export class ObjectRegistry {
     checkType(resource, object);
     checkNamespace(object, namespace);
     if (namespace !== "") this.#namespaces.checkCreation(resource, namespace);
-    if (metaText(object, "resourceVersion") !== "") {
-      throw internal("resourceVersion should not be set on objects to be created");
-    }
     const name = metaText(object, "name") || this.#generatedName(resource, object);
     checkName(resource, name);
     checkOwners(resource, object, name);
+    if (!options.dryRun && !hasNoVersion(object)) {
+      throw internal("resourceVersion should not be set on objects to be created");
+    }
     if (resource.isCustom) this.#definitions.checkCreation(resource, name);
     const key = formatObjectName({ namespace, name });
     if (this.#state.get(resource, key) !== undefined) throw alreadyExists(resource, name);
@@ -108,7 +110,7 @@ export class ObjectRegistry {
       resourceVersion: "", // of the write, which takes its place
       ...(resource.hasGeneration && { generation: 1 }),
       creationTimestamp: (isAsGiven && metaText(object, "creationTimestamp")) || this.#now(),
-      ...without(metadataOf(object), ...SERVER_FIELDS),
+      ...settableMetadata(metadataOf(object)),
     };
     const body = isAsGiven ? object : withInitialStatus(resource, object);
     const created = this.#namespaces.complete(resource, typed(resource, { ...body, metadata }));
@@ -129,6 +131,7 @@ export class ObjectRegistry {
     checkNamespace(object, namespace);
     const existing = this.#existing(resource, address);
     this.#checkVersion(resource, object, existing, options);
+    if (!options.asGiven) checkImmutable(resource, object, existing);
     const writer = {
       manager: options.manager ?? "unknown",
       subresource: options.subresource ?? "",
@@ -149,14 +152,33 @@ export class ObjectRegistry {
   ): StoredObject {
     const { existing } = options;
     const key = formatObjectName(address);
-    checkFinalizers(resource, object, existing);
-    checkOwners(resource, object, address.name);
     const updated = this.#updated(resource, object, existing, options);
+    checkFinalizers(resource, updated, existing);
+    checkOwners(resource, updated, address.name);
     if (isSameJson(updated, existing) || options.dryRun) return updated as StoredObject;
     if (existing.metadata.deletionTimestamp && isReleased(updated)) {
-      return this.#remove(resource, key, existing).object;
+      this.#remove(resource, key, existing);
+      return updated as StoredObject;
     }
     return this.#write(resource, key, updated);
+  }
+
+  /**
+   * Replaces an object, or creates it if objects of its kind are made so, too.
+   * @returns The object, and whether it is new.
+   */
+  put(
+    resource: ServedResource,
+    object: JsonObject,
+    address: ObjectName,
+    options: UpdateOptions,
+  ): { readonly object: StoredObject; readonly isNew: boolean } {
+    const isNew = resource.createsOnUpdate && !options.subresource &&
+      this.#state.get(resource, formatObjectName(address)) === undefined;
+    if (!isNew) return { object: this.update(resource, object, address, options), isNew };
+    checkSameName(object, address.name);
+    checkUid(resource, object, { ...address, uid: "" });
+    return { object: this.create(resource, withoutVersion(object), address.namespace, options), isNew };
   }
 
   patch(
@@ -166,7 +188,9 @@ export class ObjectRegistry {
     options: UpdateOptions = {},
   ): StoredObject {
     const existing = this.#existing(resource, address);
-    return this.update(resource, change(existing), address, options);
+    const changed = change(existing);
+    if (!options.asGiven) checkImmutable(resource, changed, existing);
+    return this.update(resource, changed, address, options);
   }
 
   /**
@@ -185,9 +209,6 @@ export class ObjectRegistry {
     },
   ): { readonly object: StoredObject; readonly isNew: boolean } {
     const { manager, force, subresource } = options;
-    checkType(resource, config);
-    checkSameName(config, address.name);
-    checkNamespace(config, address.namespace);
     if (manager === "") {
       throw invalidAs("PatchOptions.meta.k8s.io", {
         group: "meta.k8s.io",
@@ -195,8 +216,11 @@ export class ObjectRegistry {
         causes: [required("fieldManager", "is required for apply patch")],
       });
     }
-    const writer = { manager, force, subresource, apiVersion: groupVersion(resource), time: this.#now() };
+    checkType(resource, config);
     const existing = this.#state.get(resource, formatObjectName(address));
+    if (existing === undefined || metaText(config, "name") !== "") checkSameName(config, address.name);
+    checkNamespace(config, address.namespace);
+    const writer = { manager, force, subresource, apiVersion: groupVersion(resource), time: this.#now() };
     if (existing !== undefined) {
       this.#checkVersion(resource, config, existing, { asGiven: true });
       const applied = appliedTo(resource, existing, config, writer);
@@ -206,7 +230,8 @@ export class ObjectRegistry {
       return { object, isNew: false };
     }
     if (subresource !== "") throw notFound(resource, address.name);
-    const applied = appliedTo(resource, undefined, config, writer);
+    checkUid(resource, config, { ...address, uid: "" });
+    const applied = appliedTo(resource, undefined, withoutVersion(config), writer);
     return { object: this.create(resource, applied, address.namespace, options), isNew: true };
   }
 
@@ -214,28 +239,24 @@ export class ObjectRegistry {
     const existing = this.#existing(resource, address);
     checkPreconditions(resource, existing, options);
     const key = formatObjectName(address);
-    if (options.dryRun) return { object: existing, isRemoved: true };
-    if (resource.id === "v1/namespaces") return this.#namespaces.delete(resource, existing);
-    const held = resource.id === CRD_ID ? this.#definitions.deleteObjects(existing) : undefined;
-    if (held !== undefined) {
-      return { object: this.#mark(resource, held, { key, graceSeconds: 0 }), isRemoved: false };
-    }
-    const isHeld = finalizersOf(existing).length > 0;
+    const { dryRun } = options;
+    if (resource.id === "v1/namespaces" && !dryRun) return this.#namespaces.delete(resource, existing);
+    const held = resource.id === CRD_ID && !dryRun ? this.#definitions.deleteObjects(existing) : undefined;
+    const last = held ?? existing;
+    const isHeld = finalizersOf(last).length > 0;
     const graceSeconds = this.#graceSeconds(resource, existing, options);
-    if (graceSeconds === undefined && !isHeld) return this.#remove(resource, key, existing);
-    const object = this.#mark(resource, existing, { key, graceSeconds: graceSeconds ?? 0 });
-    return isHeld || graceSeconds ? { object, isRemoved: false } : this.#remove(resource, key, object);
+    const isRemoved = !isHeld && !graceSeconds;
+    const marked = isHeld || graceSeconds !== undefined ? this.#marked(last, graceSeconds ?? 0) : last;
+    if (dryRun) return { object: marked, isRemoved };
+    const object = marked === last ? last : this.#write(resource, key, marked);
+    return isRemoved ? this.#remove(resource, key, object) : { object, isRemoved };
   }
 
-  #mark(
-    resource: ServedResource,
-    existing: StoredObject,
-    { key, graceSeconds }: { readonly key: string; readonly graceSeconds: number },
-  ): StoredObject {
+  #marked(existing: StoredObject, graceSeconds: number): StoredObject {
     const { metadata } = existing;
     const { deletionTimestamp, deletionGracePeriodSeconds = 0, generation } = metadata;
     if (deletionTimestamp && deletionGracePeriodSeconds <= graceSeconds) return existing;
-    return this.#write(resource, key, {
+    return {
       ...existing,
       metadata: {
         ...metadata,
@@ -243,7 +264,7 @@ export class ObjectRegistry {
         deletionTimestamp: this.#now(graceSeconds),
         deletionGracePeriodSeconds: graceSeconds,
       },
-    });
+    };
   }
 
   #existing(resource: ServedResource, address: ObjectName): StoredObject {
@@ -258,10 +279,10 @@ export class ObjectRegistry {
     existing: StoredObject,
     options: WriteOptions,
   ): void {
-    const { name, uid, resourceVersion } = existing.metadata;
+    const { name, namespace = "", uid, resourceVersion } = existing.metadata;
     const version = metaText(object, "resourceVersion");
     checkResourceVersionText(version);
-    if (resource.isCustom && version === "" && !options.asGiven) {
+    if (resource.needsVersion && hasNoVersion(object) && !options.asGiven) {
       throw invalidAs(formatGroupResource(resource), {
         name,
         group: resource.group,
@@ -269,15 +290,8 @@ export class ObjectRegistry {
         causes: [invalidValue("metadata.resourceVersion", 0, "must be specified for an update")],
       });
     }
-    const givenUid = metaText(object, "uid");
-    if (givenUid !== "" && givenUid !== uid) {
-      const key = formatObjectName({ namespace: existing.metadata.namespace ?? "", name });
-      const cause = `StorageError: invalid object, Code: 4, Key: /registry/${resource.resource}/${key}, ` +
-        `ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ${givenUid}, ` +
-        `UID in object meta: ${uid}`;
-      throw conflictBecause(resource, name, cause);
-    }
-    if (version !== "" && version !== "0" && version !== resourceVersion) throw conflict(resource, name);
+    checkUid(resource, object, { name, namespace, uid });
+    if (!hasNoVersion(object) && version !== resourceVersion) throw conflict(resource, name);
   }
 
   #updated(
@@ -290,9 +304,12 @@ export class ObjectRegistry {
     const keepsStatus = resource.statusSubresource && !isStatus && !options.asGiven;
     const source = isStatus ? withStatus(existing, object.status) : object;
     const body = keepsStatus ? withStatus(source, existing.status) : source;
-    const given = isStatus && resource.isCustom ? existing.metadata : metadataOf(object);
     const before = existing.metadata;
-    const generation = before.generation !== undefined && !isStatus && wishesDiffer(resource, body, existing)
+    const { managedFields } = metadataOf(object);
+    const given = isStatus && resource.isCustom ? { ...before, managedFields } : metadataOf(object);
+    const isChanged = !isStatus && (wishesDiffer(resource, body, existing) ||
+      resource.resource === "deployments" && !isSameJson(given.annotations, before.annotations));
+    const generation = before.generation !== undefined && isChanged
       ? before.generation + 1
       : before.generation;
     const metadata = {
@@ -306,7 +323,7 @@ export class ObjectRegistry {
       ...(before.deletionGracePeriodSeconds !== undefined && {
         deletionGracePeriodSeconds: before.deletionGracePeriodSeconds,
       }),
-      ...without({ ...given }, ...SERVER_FIELDS),
+      ...settableMetadata({ ...given }),
     };
     return this.#namespaces.complete(resource, typed(resource, { ...body, metadata }));
   }
@@ -321,8 +338,10 @@ export class ObjectRegistry {
     const spec = recordOf(existing.spec);
     const status = recordOf(existing.status);
     const isRunning = Boolean(spec.nodeName) && status.phase !== "Failed" && status.phase !== "Succeeded";
-    if (!isRunning) return 0;
-    const seconds = options.gracePeriodSeconds ?? Number(spec.terminationGracePeriodSeconds ?? 30);
+    const { deletionGracePeriodSeconds } = existing.metadata;
+    if (!isRunning && deletionGracePeriodSeconds === undefined) return 0;
+    const seconds = options.gracePeriodSeconds ?? deletionGracePeriodSeconds ??
+      Number(spec.terminationGracePeriodSeconds ?? 30);
     return seconds < 0 ? 1 : seconds; // as kube-apiserver does
   }
 
@@ -357,6 +376,18 @@ export class ObjectRegistry {
 function typed(resource: ServedResource, object: JsonObject): JsonObject {
   const { kind: _kind, apiVersion: _apiVersion, metadata, ...rest } = object;
   return { kind: resource.kind, apiVersion: groupVersion(resource), metadata, ...rest };
+}
+
+/** The metadata that a writer sets, without members that have nothing in them. */
+function settableMetadata(metadata: JsonObject): JsonObject {
+  const isSet = (value: unknown) => typeof value !== "object" || Object.keys(value ?? {}).length > 0;
+  return Object.fromEntries(
+    Object.entries(metadata).filter(([name, value]) => !SERVER_FIELDS.includes(name) && isSet(value)),
+  );
+}
+
+function withoutVersion(object: JsonObject): JsonObject {
+  return { ...object, metadata: without(metadataOf(object), "resourceVersion") };
 }
 
 function withStatus(object: JsonObject, status: unknown): JsonObject {

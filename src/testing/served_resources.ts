@@ -15,9 +15,13 @@ export interface ServedResource extends ApiResource {
   readonly storage: string;
   readonly statusSubresource: boolean;
   readonly hasGeneration: boolean;
-  /** Whether the resource is custom: items of lists have their kind, an update needs a resourceVersion. */
+  /** Whether the resource is custom: items of lists have their kind. */
   readonly isCustom: boolean;
   readonly returnsDeleted: boolean;
+  /** Whether an update of an object that does not exist creates it. */
+  readonly createsOnUpdate: boolean;
+  /** Whether an update needs a resourceVersion. */
+  readonly needsVersion: boolean;
 }
 
 const VERBS: readonly string[] = words("create delete deletecollection get list patch update watch");
@@ -38,17 +42,33 @@ const RETURNS_DELETED: ReadonlySet<string> = new Set(words(`
   storageclasses volumeattachments volumeattributesclasses
 `));
 
+// The resources whose strategies answer `AllowCreateOnUpdate` with true, and `AllowUnconditionalUpdate` with
+// false: https://github.com/kubernetes/kubernetes/tree/master/pkg/registry
+const CREATES_ON_UPDATE: ReadonlySet<string> = new Set(words(`
+  clusterrolebindings clusterroles endpoints events leasecandidates leases limitranges rolebindings roles
+  runtimeclasses services
+`));
+const NEEDS_VERSION: ReadonlySet<string> = new Set(words(`
+  apiservices csidrivers csinodes csistoragecapacities customresourcedefinitions leasecandidates leases
+  mutatingadmissionpolicies mutatingadmissionpolicybindings mutatingwebhookconfigurations
+  poddisruptionbudgets runtimeclasses validatingadmissionpolicies validatingadmissionpolicybindings
+  validatingwebhookconfigurations volumeattachments
+`));
+
 function servedResource(resource: CustomResource, isCustom: boolean): ServedResource {
   const { resource: name, statusSubresource = true } = resource;
+  const id = formatResource(resource);
   return {
     verbs: VERBS,
     ...resource,
-    id: formatResource(resource),
-    storage: formatResource(resource),
+    id,
+    storage: id,
     statusSubresource: isCustom ? statusSubresource : subresourcesOf(resource).includes("status"),
     hasGeneration: isCustom || WITH_GENERATION.has(name),
     isCustom,
     returnsDeleted: !isCustom && RETURNS_DELETED.has(name),
+    createsOnUpdate: !isCustom && CREATES_ON_UPDATE.has(name),
+    needsVersion: isCustom || NEEDS_VERSION.has(name),
   };
 }
 

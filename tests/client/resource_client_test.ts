@@ -356,6 +356,12 @@ describe("ResourceClient: verbs", () => {
     });
   });
 
+  it("delete nothing in a dry run, of which an API server reads in the body alone", async () => {
+    const { pods, asked } = client(kept());
+    await pods.delete("a", { query: { dryRun: "All" } });
+    assert.deepEqual(JSON.parse(asked[0].body).dryRun, ["All"]);
+  });
+
   it("give the object as the server keeps it", async () => {
     const { pods } = client(kept());
     assert.deepEqual(await pods.get("a"), pod("a", { namespace: "shop" }) as Pod);

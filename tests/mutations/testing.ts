@@ -118,7 +118,7 @@ export const TESTING_FAULTS: readonly SuiteMutation[] = [
   {
     name: "testing: an update may add an owner that is no whole reference",
     file: "src/testing/object_registry.ts",
-    find: "    checkOwners(resource, object, address.name);\n",
+    find: "    checkOwners(resource, updated, address.name);\n",
     replace: "",
     test: "tests/testing/in_memory_writes_test.ts",
   },

@@ -66,7 +66,7 @@ describe("applyPatch: a strategic merge patch", () => {
     assert.deepEqual(await patched(spec, body, "strategic-merge"), {
       containers: [
         { name: "a", image: "a:1" },
-        { name: "b", image: "b:2", env: [{ name: "X", value: "1" }, { name: "Y", value: "2" }] },
+        { name: "b", image: "b:2", env: [{ name: "Y", value: "2" }, { name: "X", value: "1" }] },
         { name: "c", image: "c:1" },
       ],
       args: ["3"],

@@ -91,9 +91,9 @@ describe("InMemoryApiServer: server-side apply", () => {
     await apply({ a: "1", b: "1" }, "other");
     await assert.rejects(apply({ a: "2" }), (error: StatusError) => {
       assert.ok(isConflict(error));
-      assert.match(error.message, /Apply failed with 1 conflict: conflict with "other" using v1: \.data\.a$/);
+      assert.match(error.message, /Apply failed with 1 conflict: conflict with "other": \.data\.a$/);
       assert.deepEqual(error.status.details?.causes, [
-        { reason: "FieldManagerConflict", message: 'conflict with "other" using v1', field: ".data.a" },
+        { reason: "FieldManagerConflict", message: 'conflict with "other"', field: ".data.a" },
       ]);
       return true;
     });
@@ -147,7 +147,7 @@ describe("InMemoryApiServer: server-side apply", () => {
     );
     await assert.rejects(
       applyDeployment(spec(container("sidecar", "other:1"))),
-      /conflict with "injector" using apps\/v1: \.spec\.template\.spec\.containers\[name="sidecar"\]\.image$/,
+      /conflict with "injector": \.spec\.template\.spec\.containers\[name="sidecar"\]\.image$/,
     );
     const third = await applyDeployment(spec(), "injector");
     assert.deepEqual(third.spec, spec(container("web", "web:2", { ports })));

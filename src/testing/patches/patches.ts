@@ -113,12 +113,18 @@ export function strategicMergePatch(target: unknown, patch: unknown, field = "")
     } else if (name.startsWith("$")) continue;
     else if (value === null || (isRecord(value) && value.$patch === "delete")) result.delete(name);
     else result.set(name, strategicMergePatch(result.get(name), value, name));
+    // The types of the built-in resources leave out lists without elements.
+    if (isEmptyList(result.get(name))) result.delete(name);
   }
   return Object.fromEntries(result);
 }
 
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
 function mergeLists(target: readonly unknown[], patch: readonly unknown[], field: string): unknown[] {
-  if (field === "finalizers") return Array.from(new Set([...target, ...patch]));
+  if (field === "finalizers") return inPatchOrder(target, Array.from(new Set(patch)), (item) => item);
   const isObjects = patch.every(isRecord);
   const candidates = MERGE_KEYS.get(field) ?? [];
   const key = isObjects
@@ -127,15 +133,34 @@ function mergeLists(target: readonly unknown[], patch: readonly unknown[], field
   if (!isObjects || key === undefined || patch.some((item) => item.$patch === "replace")) {
     return patch.filter((item) => !isRecord(item) || item.$patch === undefined);
   }
-  const result = target.slice();
-  for (const item of patch) {
-    const at = result.findIndex((other) => isRecord(other) && other[key] === item[key]);
-    if (item.$patch === "delete") {
-      if (at >= 0) result.splice(at, 1);
-    } else if (at >= 0) result[at] = strategicMergePatch(result[at], item);
-    else result.push(strategicMergePatch({}, item));
+  const keyOf = (item: unknown) => isRecord(item) ? item[key] : undefined;
+  const deleted = patch.filter((item) => item.$patch === "delete").map(keyOf);
+  const left = target.filter((item) => !deleted.includes(keyOf(item)));
+  const merged = patch.filter((item) => item.$patch !== "delete").map((item) =>
+    strategicMergePatch(left.find((other) => keyOf(other) === keyOf(item)) ?? {}, item)
+  );
+  return inPatchOrder(left, merged, keyOf);
+}
+
+/**
+ * The elements of a patched list: those of the patch in its order, and between them the others, each before
+ * the first of the patch that came after it in the list. So what a patch adds comes first.
+ */
+function inPatchOrder(
+  target: readonly unknown[],
+  patched: readonly unknown[],
+  keyOf: (item: unknown) => unknown,
+): unknown[] {
+  const before = target.map(keyOf);
+  const keys = patched.map(keyOf);
+  const others = target.filter((item) => !keys.includes(keyOf(item)));
+  const merged: unknown[] = [];
+  for (const item of patched) {
+    const at = before.indexOf(keyOf(item));
+    while (others.length > 0 && before.indexOf(keyOf(others[0])) < at) merged.push(others.shift());
+    merged.push(item);
   }
-  return result;
+  return [...merged, ...others];
 }
 
 /**
@@ -163,9 +188,14 @@ function apply(document: unknown, operation: JsonObject, path: readonly string[]
     case "remove":
     case "replace":
       return edit(document, path, operation.op, operation.value);
-    case "test":
-      if (!isSameJson(at(document, path), operation.value)) throw patchRefused();
+    case "test": {
+      // A member that is not there equals null.
+      const parent = at(document, path.slice(0, -1));
+      const isAbsent = isRecord(parent) && path.length > 0 && !Object.hasOwn(parent, path.at(-1)!);
+      const value = isAbsent ? null : at(document, path);
+      if (!isSameJson(value, operation.value ?? null)) throw patchRefused();
       return document;
+    }
     case "move":
     case "copy": {
       const from = pointer(String(operation.from));

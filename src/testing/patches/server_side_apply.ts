@@ -12,7 +12,7 @@ import { isRecord, isSameJson, recordOf } from "../../util/json.ts";
 import { badRequest, failure } from "../api_errors.ts";
 import type { JsonObject } from "../json.ts";
 import { metadataOf, SERVER_FIELDS } from "../object_checks.ts";
-import { MERGE_KEYS } from "./patches.ts";
+import { MERGE_KEYS, mergePatch } from "./patches.ts";
 import type { ServedResource } from "../served_resources.ts";
 
 export interface FieldSet {
@@ -38,6 +38,9 @@ export interface Writer {
 
 const LEAF: FieldSet = {};
 
+/** Where a reference to an owner is: it belongs to a manager as a whole. */
+const OWNER = ".metadata.ownerReferences[]";
+
 /** The metadata that no manager has. */
 const UNMANAGED: ReadonlySet<string> = new Set([...SERVER_FIELDS, "managedFields"]);
 
@@ -49,7 +52,8 @@ export function appliedTo(
   { force, ...writer }: Writer & { readonly force: boolean },
 ): JsonObject {
   if (metadataOf(config).managedFields !== undefined) throw badRequest("metadata.managedFields must be nil");
-  const applied = managedPart(resource, config, writer.subresource);
+  const withoutNulls = mergePatch({}, config) as JsonObject;
+  const applied = managedPart(resource, withoutNulls, writer.subresource);
   const set = fieldsOf(applied, resource, "");
   const entries = managedFieldsOf(existing);
   const own = entries.find((entry) => isOf(entry, "Apply", writer));
@@ -68,7 +72,7 @@ export function appliedTo(
     isSameJson(own.fieldsV1, set) && conflicts.length === 0;
   if (isSame) return existing;
   const entry = newEntry("Apply", set, writer);
-  return withManagedFields(merged, [entry, ...rest]);
+  return withManagedFields(merged, [entry, ...rest.map((other) => ofPresent(resource, other, merged))]);
 }
 
 /**
@@ -96,6 +100,12 @@ export function updatedBy(
   }));
   const set = union(minus(own?.fieldsV1 ?? LEAF, lost), changed);
   return withManagedFields(after, [...rest, newEntry("Update", set, writer)]);
+}
+
+/** The fields of a manager that an object still has. */
+function ofPresent(resource: ServedResource, entry: ManagedFields, object: JsonObject): ManagedFields {
+  const present = fieldsOf(managedPart(resource, object, entry.subresource ?? ""), resource, "");
+  return { ...entry, fieldsV1: minus(entry.fieldsV1, minus(entry.fieldsV1, present)) };
 }
 
 function newEntry(operation: "Apply" | "Update", fieldsV1: FieldSet, writer: Writer): ManagedFields {
@@ -171,7 +181,9 @@ function fieldsOf(value: unknown, resource: ServedResource, path: string): Field
     return Object.fromEntries(
       value.map((element) => [
         stepOf(element, keys),
-        keys === "values" ? LEAF : { ".": LEAF, ...fieldsOf(element, resource, `${path}[]`) },
+        keys === "values" || `${path}[]` === OWNER
+          ? LEAF
+          : { ".": LEAF, ...fieldsOf(element, resource, `${path}[]`) },
       ]),
     );
   }
@@ -220,12 +232,14 @@ function disputed(
   return Object.keys(set).filter((step) => step !== "." && Object.hasOwn(theirs, step)).flatMap((step) => {
     const [a, b] = [valueAt(wanted, step, resource, path), valueAt(live, step, resource, path)];
     const inner = `${path}${textOf(step)}`;
-    if (isLeaf(set[step]) !== isLeaf(theirs[step])) return []; // an empty object or list of one of them
-    if (isLeaf(set[step])) {
-      // What is applied empty, and merged, disputes nothing.
-      return isSameJson(merge(b, a, resource, inner), b) ? [] : [{ text: inner, fields: { [step]: LEAF } }];
+    const at = step.startsWith("f:") ? inner : `${path}[]`;
+    if (isLeaf(set[step]) || isLeaf(theirs[step])) {
+      // What is applied empty, and merged, disputes nothing, nor does what is put into it.
+      const isPutIn = !isLeaf(set[step]) && (isRecord(b) || Array.isArray(b));
+      const isSame = b === undefined || isPutIn || isSameJson(merge(b, a, resource, at), b);
+      return isSame ? [] : [{ text: inner, fields: { [step]: set[step] } }];
     }
-    return disputed(set[step], theirs[step], a, b, resource, step.startsWith("f:") ? inner : `${path}[]`).map(
+    return disputed(set[step], theirs[step], a, b, resource, at).map(
       (
         { text, fields },
       ) => ({ text: text.replace(`${path}[]`, inner), fields: { [step]: fields } }),
@@ -272,7 +286,7 @@ function merge(live: unknown, wanted: unknown, resource: ServedResource, path: s
     }
     return merged;
   }
-  if (!isRecord(wanted) || !isRecord(live)) return wanted;
+  if (!isRecord(wanted) || !isRecord(live) || path === OWNER) return wanted;
   const merged = new Map(Object.entries(live));
   for (const [name, value] of Object.entries(wanted)) {
     merged.set(name, merge(merged.get(name), value, resource, `${path}.${name}`));
@@ -287,7 +301,9 @@ function without(value: unknown, dropped: FieldSet, kept: FieldSet): unknown {
     return value.flatMap((element) => {
       const step = Object.keys(dropped).find((step) => isElement(element, step));
       if (step === undefined) return [element];
-      return Object.hasOwn(kept, step) ? [without(element, dropped[step], kept[step])] : [];
+      // An element has a manager of itself, with which it goes.
+      if (isLeaf(dropped[step]) || "." in dropped[step]) return [];
+      return [without(element, dropped[step], kept[step])];
     });
   }
   if (!isRecord(value)) return value;
@@ -325,20 +341,22 @@ function applyConflict(
     message: `conflict with ${managerText(entry)}`,
     field: path.text,
   }));
+  const [{ message, field }, ...others] = causes;
+  if (others.length === 0) {
+    return failure(409, "Conflict", `Apply failed with 1 conflict: ${message}: ${field}`, { causes });
+  }
   const byManager = new Map<string, string[]>();
   for (const { message, field } of causes) byManager.set(message, [...byManager.get(message) ?? [], field]);
-  const texts = [...byManager].map(([message, fields]) =>
-    fields.length === 1
-      ? `${message}: ${fields[0]}`
-      : `${message.replace("conflict", "conflicts")}:\n- ${fields.join("\n- ")}`
-  );
-  const count = causes.length === 1 ? "1 conflict" : `${causes.length} conflicts`;
-  return failure(409, "Conflict", `Apply failed with ${count}: ${texts.join("\n")}`, { causes });
+  const texts = Array.from(
+    byManager,
+    ([message, fields]) => `${message.replace("conflict", "conflicts")}:\n- ${fields.sort().join("\n- ")}`,
+  ).sort();
+  const text = `Apply failed with ${causes.length} conflicts: ${texts.join("\n")}`;
+  return failure(409, "Conflict", text, { causes });
 }
 
-function managerText({ manager, operation, apiVersion, subresource, time }: ManagedFields): string {
+function managerText({ manager, operation, apiVersion, subresource }: ManagedFields): string {
   const through = subresource ? ` with subresource "${subresource}"` : "";
-  return `${JSON.stringify(manager)}${through} using ${apiVersion}${
-    operation === "Update" ? ` at ${time}` : ""
-  }`;
+  const using = operation === "Update" ? ` using ${apiVersion}` : "";
+  return JSON.stringify(manager) + through + using;
 }
