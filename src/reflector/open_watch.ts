@@ -177,7 +177,7 @@ export class OpenWatch<T> {
     this.#batchMs = this.#looked.monotonicMs;
     this.#look();
     if (expectsBookmarks) this.expectBookmarks();
-    if (relistDueMs !== undefined) this.relistAt(relistDueMs);
+    this.relistAt(relistDueMs);
   }
 
   /** Makes a watch without bookmarks count as dead: this server sends them. */
@@ -191,9 +191,9 @@ export class OpenWatch<T> {
     );
   }
 
-  /** Ends the watch at that time, in the clock's milliseconds, for a relist. */
-  relistAt(dueMs: number): void {
-    if (this.#isClosed) return;
+  /** Ends the watch at that time, in the clock's milliseconds, for a relist; never if it is `undefined`. */
+  relistAt(dueMs: number | undefined): void {
+    if (this.#isClosed || dueMs === undefined) return;
     this.#clock.clearTimeout(this.#relistTimer);
     this.#relistTimer = this.#clock.setTimeout(
       () => this.end(new RelistDue("a change was lost: list again")),

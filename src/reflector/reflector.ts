@@ -11,7 +11,7 @@ import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { LONGEST_DELAY_MS } from "../util/backoff.ts";
 import { ageMs, type Clock, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
-import { atOnce, errorMessage } from "../util/errors.ts";
+import { atOnce } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import {
   delayAfter,
@@ -29,19 +29,23 @@ import {
   type ReflectorWiring,
   settingsOf,
 } from "./reflector_options.ts";
+import { afterLoss } from "./relists.ts";
 import { ReflectorMetrics, ReflectorReports } from "./reports.ts";
 import {
   type Change,
-  type Effect,
-  type Incident,
+  confirmed,
+  entered,
   initialState,
-  noted,
+  opened,
   type Outcome,
+  proven,
   type ReflectorPhase,
   type ReflectorState,
   type ReflectorStatus,
+  rewatched,
   statusOf,
   type Step,
+  waiting,
 } from "./state.ts";
 import { hasReceived, StoreWriter, watchVersion } from "./store_writer.ts";
 import { transition } from "./transition.ts";
@@ -104,11 +108,11 @@ export class Reflector<T> {
     this.#store = store;
     const name = this.name = options.name ?? source.description ?? "objects";
     const settings = this.#settings = settingsOf(name, options, wiring);
-    const { clock, quarantine, logger } = settings;
+    const { clock, quarantine } = settings;
     this.#clock = clock;
     const reports = this.#reports = new ReflectorReports(settings);
     const metrics = this.#metrics = settings.metrics &&
-      new ReflectorMetrics(settings.metrics, { name, clock, logger });
+      new ReflectorMetrics(settings.metrics, settings);
     const record = this.#record = {
       state: initialState({ ...settings, resuming: settings.snapshot?.resuming }),
     };
@@ -118,7 +122,12 @@ export class Reflector<T> {
       record,
       warn: (text) => reports.log({ level: "warn", text }),
     });
-    quarantine.onLoss((loss) => this.#note({ of: "lost", ...loss }));
+    quarantine.onLoss(({ isIncomplete }) => {
+      const { losses: before } = this.#state;
+      const losses = afterLoss(before, monotonicNow(clock), isIncomplete);
+      this.#set({ ...this.#state, losses });
+      if (losses.relistDueMs !== before.relistDueMs) this.#followed?.relistAt(losses.relistDueMs);
+    });
   }
 
   /**
@@ -130,7 +139,10 @@ export class Reflector<T> {
     this.#start();
     try {
       await this.#restore(signal);
-      while (!signal.aborted) await this.#cycle(signal, { onEnd: "backOff" });
+      while (!signal.aborted) {
+        await this.#cycle(signal);
+        if (!signal.aborted) await this.#sleep(signal);
+      }
     } finally {
       this.#stop();
     }
@@ -145,7 +157,9 @@ export class Reflector<T> {
   async listAndWatch(signal: AbortSignal): Promise<void> {
     this.#start();
     try {
-      const error = await this.#cycle(signal, { onEnd: "return" });
+      const error = await this.#cycle(signal);
+      if (signal.aborted) return;
+      this.#change(waiting(this.#state, undefined, momentOf(this.#clock)));
       if (error !== undefined) throw error;
     } finally {
       this.#stop();
@@ -219,7 +233,8 @@ export class Reflector<T> {
     // A proof that follows one by state proves no more than the state.
     const byState = isState || position.watchedVersion !== "";
     this.#store.bookmark?.(through, byState ? { byState } : undefined);
-    this.#note({ of: "proven", through, ageMs: ageMs(asked, this.#clock), byState });
+    const now = momentOf(this.#clock);
+    this.#set(proven(this.#state, { through, ageMs: ageMs(asked, this.#clock), byState }, now));
     return true;
   }
 
@@ -234,7 +249,7 @@ export class Reflector<T> {
    * @internal
    */
   confirmed({ isComplete }: { readonly isComplete: boolean }): void {
-    this.#note({ of: "confirmed", isComplete, received: this.#followed?.received });
+    this.#set(confirmed(this.#state, isComplete, this.#followed?.received ?? momentOf(this.#clock)));
   }
 
   get #state(): ReflectorState {
@@ -247,38 +262,34 @@ export class Reflector<T> {
     return next.step;
   }
 
-  #note(incident: Incident): void {
-    this.#change(noted(this.#state, incident, momentOf(this.#clock)));
-  }
-
-  #change({ state, effects }: Change): void {
+  /** Has another state from now on. */
+  #set(state: ReflectorState): void {
     const { contact: before } = this.#state.position;
     this.#record.state = state;
     const { contact, isConfirmed } = state.position;
     if (contact !== undefined && contact !== before && isConfirmed) this.#metrics?.contact(contact.wallMs);
-    for (const effect of effects) this.#perform(effect);
   }
 
-  #perform(effect: Effect): void {
-    switch (effect.do) {
-      case "log":
-        return this.#reports.log(effect);
-      case "report":
-        return this.#reports.report(effect.error);
-      case "notify":
-        return this.#reports.notify(() => this.status());
-      case "measureWatch":
-        return this.#metrics?.watchEnds(effect.lastedMs, effect.events, effect.isVeryShort);
-      case "forgetWarnings":
+  #change({ state, effects }: Change): void {
+    this.#set(state);
+    for (const effect of effects) {
+      if (effect.do === "log") this.#reports.log(effect);
+      else if (effect.do === "report") this.#reports.report(effect.error);
+      else if (effect.do === "measureWatch") this.#metrics?.watchEnds(effect);
+      else {
         this.#reports.forgetWarnings();
-        return this.#settings.quarantine.watchWasWell();
-      case "relistAt":
-        return this.#followed?.relistAt(effect.dueMs);
+        this.#settings.quarantine.watchWasWell();
+      }
     }
   }
 
   #enter(phase: ReflectorPhase, progress?: ReflectorStatus["progress"]): void {
-    this.#note({ of: "enters", phase, progress });
+    this.#set(entered(this.#state, phase, progress));
+    this.#notify();
+  }
+
+  #notify(): void {
+    this.#reports.notify(() => this.status());
   }
 
   #start(): void {
@@ -301,14 +312,11 @@ export class Reflector<T> {
     const { items, resourceVersion, watchedVersion = resourceVersion } = content;
     this.#writer.replace(items as T[], [], watchedVersion);
     if (watchedVersion !== resourceVersion) this.#store.bookmark?.(resourceVersion, { byState: true });
-    this.#note({ ...content, of: "restored" });
+    this.#set(snapshot.resuming.restored(this.#state, content, momentOf(this.#clock)));
   }
 
   /** Runs from one "start" to the next. Returns the error that ended the cycle, if it is to be reported. */
-  async #cycle(
-    signal: AbortSignal,
-    { onEnd }: { readonly onEnd: "backOff" | "return" },
-  ): Promise<Error | undefined> {
+  async #cycle(signal: AbortSignal): Promise<Error | undefined> {
     let stopResyncs: (() => void) | undefined;
     this.#metrics?.cycleBegins(this.#state.failures.lastEnd);
     let step = this.#next({ of: "start" });
@@ -329,12 +337,7 @@ export class Reflector<T> {
             step = await this.#watch(signal, step);
             break;
           case "backOff":
-            if (step.then === "start") {
-              stopResyncs?.();
-              if (onEnd === "backOff") await this.#sleep(signal);
-              else this.#note({ of: "waits", delayMs: undefined });
-              return step.error;
-            }
+            if (step.then === "start") return step.error;
             await this.#sleep(signal);
             step = { do: step.then };
         }
@@ -349,14 +352,12 @@ export class Reflector<T> {
 
   async #probe(signal: AbortSignal, step: Step): Promise<Step> {
     this.#enter("resuming");
-    let outcome: Outcome;
     try {
-      outcome = { of: "probe", ...await this.#settings.snapshot!.probe(signal) };
+      return this.#next({ of: "probe", ...await this.#settings.snapshot!.probe(signal) });
     } catch (error) {
-      if (signal.aborted) return step; // a request that the caller aborted has not failed
-      outcome = { of: "probe", error };
+      // A request that the caller aborted has not failed.
+      return signal.aborted ? step : this.#next({ of: "probe", error });
     }
-    return this.#next(outcome);
   }
 
   async #stream(signal: AbortSignal, step: Step): Promise<Step> {
@@ -366,7 +367,7 @@ export class Reflector<T> {
     const startMs = monotonicNow(this.#clock);
     let watch: OpenWatch<T> | undefined;
     let isProgressing = false;
-    const closed: { text: string; cause?: unknown } = { text: "it was closed before its end bookmark" };
+    let cause: unknown;
     const lastedMs = () => monotonicNow(this.#clock) - startMs;
     const stored = this.#metrics?.listBegins();
     try {
@@ -380,14 +381,14 @@ export class Reflector<T> {
       const initial = await readInitialEvents(watch, this.#settings, (items) => {
         isProgressing = true;
         this.#enter("streaming", { items });
-      }).catch((cause) => {
+      }).catch((error) => {
         // A connection that broke is a watch that ended.
-        if (networkErrorOf(cause) === undefined) throw cause;
-        Object.assign(closed, { text: errorMessage(cause), cause });
+        if (networkErrorOf(error) === undefined) throw error;
+        cause = error;
       });
       if (initial === undefined) {
         if (!isProgressing && lastedMs() < VERY_SHORT_WATCH_MS) throw new VeryShortWatchError(this.name);
-        return this.#next({ of: "stream", closed: closed.text, cause: closed.cause, lastedMs: lastedMs() });
+        return this.#next({ of: "stream", cause, lastedMs: lastedMs() });
       }
       const { items, quarantined, resourceVersion, received } = initial;
       this.#writer.replace(items, quarantined, resourceVersion);
@@ -445,7 +446,7 @@ export class Reflector<T> {
     if (watch === undefined) {
       const { watchesSinceList, failures, position } = this.#state;
       if (watchesSinceList > 0) this.#metrics?.reconnects(failures.lastEnd);
-      this.#note({ of: "rewatches" });
+      this.#set(rewatched(this.#state));
       try {
         const resourceVersion = watchVersion(position);
         watch = await this.#openWatch({ resourceVersion, allowWatchBookmarks: true, signal });
@@ -454,7 +455,8 @@ export class Reflector<T> {
       }
     }
     this.#metrics?.watchBegins();
-    this.#note({ of: "opened", isFollowing });
+    this.#change(opened(this.#state, isFollowing, momentOf(this.#clock)));
+    this.#notify();
     const { settings: { bookmarkSilenceMs }, rhythm, losses } = this.#state;
     this.#followed = watch;
     const ended = await watch.follow(this.#writer, {
@@ -491,7 +493,8 @@ export class Reflector<T> {
       requireNumbers("wait", { nextDelayMs: atOnce(nextDelayMs) ?? NaN });
       delayMs = nextDelayMs;
     });
-    this.#note({ of: "waits", delayMs });
+    this.#change(waiting(this.#state, delayMs, momentOf(this.#clock)));
+    this.#notify();
     await sleepUnlessAborted(delayMs, { clock: this.#clock, signal });
   }
 }

@@ -8,6 +8,8 @@ import { codeOf } from "./failures.ts";
 import type { ReflectorSettings } from "./reflector_options.ts";
 import type { Effect, ReflectorStatus } from "./state.ts";
 
+type MeasureWatch = Extract<Effect, { do: "measureWatch" }>;
+
 export class ReflectorReports {
   readonly #name: string;
   readonly #watchErrorHandler: ReflectorSettings["watchErrorHandler"];
@@ -92,9 +94,9 @@ export class ReflectorMetrics {
     this.#count("reflector_watches_total", 1);
   }
 
-  watchEnds(lastedMs: number, items: number, isVeryShort: boolean): void {
+  watchEnds({ lastedMs, events, isVeryShort }: Omit<MeasureWatch, "do">): void {
     this.#observe("reflector_watch_duration_seconds", lastedMs / 1_000);
-    this.#observe("reflector_items_per_watch", items);
+    this.#observe("reflector_items_per_watch", events);
     if (isVeryShort) this.#count("reflector_short_watches_total", 1);
   }
 

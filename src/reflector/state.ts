@@ -19,8 +19,8 @@
  * has the content of a snapshot, it begins with `probe` instead, which leads to `watch`; or to `stream` or
  * `list`, if the server has not reached the snapshot's version.
  *
- * An {@linkcode Outcome} ends a step and leads to the next (`transition`); an {@linkcode Incident} happens
- * within one ({@linkcode noted}). Only the position moves without either, in place: the writer
+ * An {@linkcode Outcome} ends a step and leads to the next (`transition`); the functions of this file make the
+ * state after what happens within one. Only the position moves without either, in place: the writer
  * (store_writer.ts) moves it with each event, after its write. The loop (reflector.ts) does the steps and the
  * {@linkcode Effect}s.
  */
@@ -40,7 +40,7 @@ import {
   type StreamPause,
   type StreamTrial,
 } from "./failures.ts";
-import { afterLoss, type BookmarkRhythm, type Losses, NO_LOSSES, NO_RHYTHM } from "./relists.ts";
+import { type BookmarkRhythm, type Losses, NO_LOSSES, NO_RHYTHM } from "./relists.ts";
 import { NO_POSITION, noteContact, type Position, provenAt, watchingFrom } from "./store_writer.ts";
 
 /**
@@ -225,8 +225,8 @@ export type Outcome =
   | { readonly of: "stream"; readonly resourceVersion: string; readonly received?: Moment | undefined }
   /** The stream was refused, or stalled, or carried an error; after so long. */
   | { readonly of: "stream"; readonly error: unknown; readonly lastedMs: number }
-  /** The stream was closed before its end bookmark, in these words; its connection broke for this cause. */
-  | { readonly of: "stream"; readonly closed: string; readonly cause?: unknown; readonly lastedMs: number }
+  /** The stream was closed before its end bookmark; if its connection broke, for this cause. */
+  | { readonly of: "stream"; readonly cause: unknown; readonly lastedMs: number }
   /** The list was written. */
   | {
     readonly of: "list";
@@ -241,25 +241,6 @@ export type Outcome =
   /** The watch was open for so long, and is not any more; `ended` if there was a reason. */
   | { readonly of: "watch"; readonly ended: unknown; readonly lastedMs: number };
 
-/** An event within a step, or beside it. */
-export type Incident =
-  /** The content of a snapshot was written. */
-  | { readonly of: "restored" } & Omit<RestoredContent, "items" | "clusterUid">
-  /** A phase begins, or continues. */
-  | { readonly of: "enters"; readonly phase: ReflectorPhase; readonly progress?: ReflectorStatus["progress"] }
-  /** A watch is requested, on no stream that is open. */
-  | { readonly of: "rewatches" }
-  /** A watch is followed from now on; `isFollowing`: after a streamed list, on the same connection. */
-  | { readonly of: "opened"; readonly isFollowing: boolean }
-  /** Another request has proven that nothing is missing up to a version. */
-  | { readonly of: "proven"; readonly through: string; readonly ageMs: number; readonly byState: boolean }
-  /** The server has confirmed the content of a snapshot; `isComplete`: it has reached its version. */
-  | { readonly of: "confirmed"; readonly isComplete: boolean; readonly received?: Moment | undefined }
-  /** A change was lost; `isIncomplete`: objects are known to be missing. */
-  | { readonly of: "lost"; readonly isIncomplete: boolean }
-  /** The next try comes after so long, if it is known. */
-  | { readonly of: "waits"; readonly delayMs: number | undefined };
-
 /** What the loop does besides the next step. */
 export type Effect =
   /** A line in the log; `once`: a warning only the first time since a watch was well. */
@@ -272,8 +253,6 @@ export type Effect =
   }
   /** The watch error handler receives it. */
   | { readonly do: "report"; readonly error: Error }
-  /** The listeners receive the status. */
-  | { readonly do: "notify" }
   /** Metrics of a watch that has ended. */
   | {
     readonly do: "measureWatch";
@@ -282,9 +261,7 @@ export type Effect =
     readonly isVeryShort: boolean;
   }
   /** A watch was well: what fails from now on is news. */
-  | { readonly do: "forgetWarnings" }
-  /** The watch that is open ends at this time of the clock. */
-  | { readonly do: "relistAt"; readonly dueMs: number };
+  | { readonly do: "forgetWarnings" };
 
 /** The new state, and what to do about it. */
 export interface Change {
@@ -316,87 +293,77 @@ export function initialState(settings: DecidingSettings): ReflectorState {
   };
 }
 
-const NOTIFY: Effect = { do: "notify" };
-
-/** The state after what happens within a step. */
-export function noted(state: ReflectorState, incident: Incident, now: Moment): Change {
-  switch (incident.of) {
-    case "restored":
-      return change(state.settings.resuming?.restored(state, incident, now) ?? state);
-    case "enters": {
-      const { phase, progress } = incident;
-      return change({ ...state, phase, progress, nextRetryTimeMs: undefined }, NOTIFY);
-    }
-    case "rewatches": {
-      const { failures, watchesSinceList } = state;
-      return change({
-        ...state,
-        failures: { ...failures, lastEnd: undefined },
-        watchesSinceList: watchesSinceList + 1,
-      });
-    }
-    case "opened":
-      return opened(state, incident.isFollowing, now);
-    case "proven": { // by another request
-      const { position: before, settings } = state;
-      const { through, ageMs, byState } = incident;
-      const position = provenAt(before, through, { neverGoesBack: settings.neverGoesBack, byState });
-      noteContact(position, now, ageMs);
-      return change({ ...state, position });
-    }
-    case "confirmed": {
-      if (state.position.isConfirmed) return change(state);
-      const { isComplete, received = now } = incident;
-      const position = { ...state.position, isConfirmed: true, contact: received };
-      const rhythm = isComplete ? { ...state.rhythm, bookmarks: 0 } : state.rhythm;
-      return change({ ...state, position, rhythm, resumption: undefined });
-    }
-    case "lost": {
-      const losses = afterLoss(state.losses, now.monotonicMs, incident.isIncomplete);
-      const { relistDueMs: dueMs } = losses;
-      const isNew = dueMs !== undefined && dueMs !== state.losses.relistDueMs;
-      return change({ ...state, losses }, isNew && { do: "relistAt", dueMs });
-    }
-    case "waits":
-      return waiting(state, incident.delayMs, now);
-  }
+/** A phase begins, or continues. */
+export function entered(
+  state: ReflectorState,
+  phase: ReflectorPhase,
+  progress?: ReflectorStatus["progress"],
+): ReflectorState {
+  return { ...state, phase, progress, nextRetryTimeMs: undefined };
 }
 
-function change(state: ReflectorState, ...effects: (Effect | false | undefined)[]): Change {
-  return { state, effects: effects.filter((effect) => effect !== undefined && effect !== false) };
+/** A watch is requested, on no stream that is open. */
+export function rewatched(state: ReflectorState): ReflectorState {
+  const { failures, watchesSinceList } = state;
+  return {
+    ...state,
+    failures: { ...failures, lastEnd: undefined },
+    watchesSinceList: watchesSinceList + 1,
+  };
 }
 
-function opened(state: ReflectorState, isFollowing: boolean, now: Moment): Change {
+/** A watch is followed from now on; `isFollowing`: after a streamed list, on the same connection. */
+export function opened(state: ReflectorState, isFollowing: boolean, now: Moment): Change {
   const { failures, watchesSinceList } = state;
   const healthySinceMs = failures.healthySinceMs ?? now.monotonicMs;
   const next: ReflectorState = {
-    ...state,
+    ...entered(state, "watching"),
     position: watchingFrom(state.position, isFollowing),
     failures: { ...failures, healthySinceMs, failure: undefined, attempt: 0, outage: undefined },
     watchesSinceList: watchesSinceList + (isFollowing ? 1 : 0),
-    phase: "watching",
-    progress: undefined,
-    nextRetryTimeMs: undefined,
   };
-  return change(next, outageEffect(recoveryLine(failures, now)), NOTIFY);
+  return { state: next, effects: outageEffects(recoveryLine(failures, now)) };
 }
 
-function waiting(state: ReflectorState, delayMs: number | undefined, { wallMs }: Moment): Change {
+/** Another request has proven that nothing is missing up to a version. */
+export function proven(
+  state: ReflectorState,
+  { through, ageMs, byState }: {
+    readonly through: string;
+    readonly ageMs: number;
+    readonly byState: boolean;
+  },
+  now: Moment,
+): ReflectorState {
+  const { neverGoesBack } = state.settings;
+  const position = provenAt(state.position, through, { neverGoesBack, byState });
+  noteContact(position, now, ageMs);
+  return { ...state, position };
+}
+
+/** The server has confirmed the content of a snapshot; `isComplete`: it has reached its version. */
+export function confirmed(state: ReflectorState, isComplete: boolean, contact: Moment): ReflectorState {
+  if (state.position.isConfirmed) return state;
+  const position = { ...state.position, isConfirmed: true, contact };
+  const rhythm = isComplete ? { ...state.rhythm, bookmarks: 0 } : state.rhythm;
+  return { ...state, position, rhythm, resumption: undefined };
+}
+
+/** The next try comes after so long, if it is known. */
+export function waiting(state: ReflectorState, delayMs: number | undefined, { wallMs }: Moment): Change {
   const { failures, line } = outageLine(state.failures, delayMs);
-  const known = { ...state, failures };
-  if (delayMs === undefined) return change(known, outageEffect(line));
+  const effects = outageEffects(line);
+  if (delayMs === undefined) return { state: { ...state, failures }, effects };
   const next: ReflectorState = {
-    ...known,
+    ...entered(state, "backingOff"),
     failures: { ...failures, attempt: failures.attempt + 1 },
-    phase: "backingOff",
-    progress: undefined,
     nextRetryTimeMs: wallMs + delayMs,
   };
-  return change(next, outageEffect(line), NOTIFY);
+  return { state: next, effects };
 }
 
-function outageEffect(line: string | undefined): Effect | undefined {
-  return line === undefined ? undefined : { do: "log", level: "warn", text: line, isOutage: true };
+function outageEffects(line: string | undefined): readonly Effect[] {
+  return line === undefined ? [] : [{ do: "log", level: "warn", text: line, isOutage: true }];
 }
 
 /** The status of what does not run yet. */

@@ -131,8 +131,9 @@ function afterStream(
   }
   const { lastedMs } = outcome;
   // client-go asks again at once, which is a hot loop where a proxy closes streams.
-  if ("closed" in outcome) {
-    const { closed: message } = outcome;
+  if ("cause" in outcome) {
+    const { cause } = outcome;
+    const message = cause === undefined ? "it was closed before its end bookmark" : errorMessage(cause);
     return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "backOff");
   }
   const { error } = outcome;

@@ -20,15 +20,15 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
     name: "reflector: a relist that is due is dropped when the watch reopens",
     file: "src/reflector/open_watch.ts",
-    find: "    if (relistDueMs !== undefined) this.relistAt(relistDueMs);\n",
+    find: "    this.relistAt(relistDueMs);\n",
     replace: "",
     test: "tests/reflector/reflector_test.ts",
   },
   {
     name: "reflector: a watch that has ended starts a timer for a relist",
     file: "src/reflector/open_watch.ts",
-    find: "  relistAt(dueMs: number): void {\n    if (this.#isClosed) return;\n",
-    replace: "  relistAt(dueMs: number): void {\n",
+    find: "if (this.#isClosed || dueMs === undefined) return;",
+    replace: "if (dueMs === undefined) return;",
     test: "tests/reflector/open_watch_test.ts",
   },
   {
@@ -87,7 +87,7 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
     name: "snapshot: after it was confirmed, everything is listed for want of bookmarks",
     file: "src/reflector/state.ts",
-    within: "noted",
+    within: "confirmed",
     find: "const rhythm = isComplete ? { ...state.rhythm, bookmarks: 0 } : state.rhythm;",
     replace: "const { rhythm } = state;",
     test: "tests/informer/snapshot_restart_test.ts",
@@ -629,8 +629,8 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
     name: "reflector: one cycle names a next try",
     file: "src/reflector/reflector.ts",
-    find: 'else this.#note({ of: "waits", delayMs: undefined });',
-    replace: 'else this.#note({ of: "waits", delayMs: 0 });',
+    find: "waiting(this.#state, undefined, ",
+    replace: "waiting(this.#state, 0, ",
     test: "tests/reflector/reflector_life_test.ts",
   },
   {
@@ -657,8 +657,8 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
     name: "reflector: a streamed list that breaks off is a server that is away",
     file: "src/reflector/reflector.ts",
-    find: "if (networkErrorOf(cause) === undefined) throw cause;",
-    replace: "throw cause;",
+    find: "if (networkErrorOf(error) === undefined) throw error;",
+    replace: "throw error;",
     test: "tests/reflector/watch_list_test.ts",
   },
   {
@@ -685,15 +685,15 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
     name: "reflector: warnings of frames are said once for ever",
     file: "src/reflector/reflector.ts",
-    find: "        return this.#settings.quarantine.watchWasWell();\n",
-    replace: "        return;\n",
+    find: "        this.#settings.quarantine.watchWasWell();\n",
+    replace: "",
     test: "tests/reflector/reflector_test.ts",
   },
   {
     name: "reflector: no watch is measured",
     file: "src/reflector/reflector.ts",
-    find: "return this.#metrics?.watchEnds(effect.lastedMs, effect.events, effect.isVeryShort);",
-    replace: "return;",
+    find: "this.#metrics?.watchEnds(effect);",
+    replace: "{}",
     test: "tests/reflector/metrics_test.ts",
   },
   {
@@ -715,7 +715,7 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
     name: "reflector: each confirmation of a snapshot is a contact of now",
     file: "src/reflector/state.ts",
-    find: "      if (state.position.isConfirmed) return change(state);\n",
+    find: "  if (state.position.isConfirmed) return state;\n",
     replace: "",
     test: "tests/reflector/proven_version_test.ts",
   },

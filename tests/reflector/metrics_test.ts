@@ -148,8 +148,8 @@ describe("ReflectorMetrics", () => {
     const stored = metrics.listBegins();
     await clock.advance(1_500);
     stored(3);
-    metrics.watchEnds(2_500, 7, false);
-    metrics.watchEnds(500, 0, true);
+    metrics.watchEnds({ lastedMs: 2_500, events: 7, isVeryShort: false });
+    metrics.watchEnds({ lastedMs: 500, events: 0, isVeryShort: true });
     metrics.reconnects(undefined);
     metrics.contact(clock.now());
     metrics.onListBytes(10);

@@ -10,13 +10,7 @@ import {
   VeryShortWatchError,
 } from "../../src/reflector/failures.ts";
 import { listAttempt } from "../../src/reflector/lists.ts";
-import {
-  type Incident,
-  initialState,
-  noted,
-  type Outcome,
-  type ReflectorState,
-} from "../../src/reflector/state.ts";
+import { initialState, opened, type Outcome, type ReflectorState } from "../../src/reflector/state.ts";
 import { RESUMING } from "../../src/reflector/resumption.ts";
 import { NO_POSITION, noteContact, type Position, watchingFrom } from "../../src/reflector/store_writer.ts";
 import { transition } from "../../src/reflector/transition.ts";
@@ -47,7 +41,7 @@ const NOW = { wallMs: 5_000_000, monotonicMs: NOW_MS };
 const HOUR_MS = 3_600_000;
 const LONG_MS = 10_000;
 const SHORT_MS = 999;
-const closed = { cause: "unfinished", message: "it was closed" } as const;
+const closed = { cause: "unfinished", message: "it was closed before its end bookmark" } as const;
 const settings: ReflectorState["settings"] = {
   name: "pods",
   useWatchList: true,
@@ -67,8 +61,8 @@ function failing(tries: number): ReflectorState {
 }
 
 function restored(needsList: boolean, useWatchList = true): ReflectorState {
-  const incident: Incident = { of: "restored", resourceVersion: "10", savedAtMs: 0, needsList };
-  return noted(initialState({ ...settings, useWatchList, resuming: RESUMING }), incident, NOW).state;
+  const content = { resourceVersion: "10", savedAtMs: 0, needsList };
+  return RESUMING.restored(initialState({ ...settings, useWatchList, resuming: RESUMING }), content, NOW);
 }
 
 const resumed = restored(false);
@@ -165,14 +159,14 @@ const rows: readonly Row[] = [
   {
     name: "a stream that is closed before its end bookmark is requested again after a delay",
     state: at10,
-    outcome: { of: "stream", closed: "it was closed", lastedMs: 5_000 },
+    outcome: { of: "stream", cause: undefined, lastedMs: 5_000 },
     step: { do: "backOff", then: "stream" },
     changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 5_000, failingSinceMs: NOW_MS } },
   },
   {
     name: "the third stream in a row that is closed is followed by a list, which decides",
     state: { ...at10, trial: { ...trial, unfinished: 2, unfinishedMs: 10_000 } },
-    outcome: { of: "stream", closed: "it was closed", lastedMs: 5_000 },
+    outcome: { of: "stream", cause: undefined, lastedMs: 5_000 },
     step: { do: "list" },
     changes: {
       trial: { ...trial, unfinished: 3, unfinishedMs: 15_000, failingSinceMs: NOW_MS, suspicion: closed },
@@ -252,7 +246,7 @@ const rows: readonly Row[] = [
       resourceVersion: "42",
       trial: { unfinished: 3, unfinishedMs: 9, pauseMs: HOUR_MS, pausedUntilMs: NOW_MS + HOUR_MS },
     },
-    pause: { cause: "unfinished", message: "it was closed", ms: HOUR_MS, isRepeated: false },
+    pause: { ...closed, ms: HOUR_MS, isRepeated: false },
   },
   {
     name: "streams are not at fault where a list fails as well, but the next one has a single chance",
@@ -599,10 +593,10 @@ describe("watchingFrom", () => {
   });
 });
 
-describe("noted", () => {
+describe("opened", () => {
   it("counts health from the first of the watches that follow each other", () => {
     const open = (state: ReflectorState, monotonicMs: number) =>
-      noted(state, { of: "opened", isFollowing: false }, { ...NOW, monotonicMs }).state;
+      opened(state, false, { ...NOW, monotonicMs }).state;
     const first = open(at10, NOW_MS);
     assert.equal(open(first, NOW_MS + 60_000).failures.healthySinceMs, NOW_MS);
   });
@@ -700,13 +694,12 @@ describe("transition(): a store with the content of a snapshot", () => {
   });
 
   it("has a contact as old as the snapshot, not older than that by a clock that was set back, and no proof", () => {
-    const of = "restored";
-    const content = { of, resourceVersion: "10", watchedVersion: "8", needsList: false } as const;
+    const content = { resourceVersion: "10", watchedVersion: "8", needsList: false };
     const start = initialState({ ...settings, resuming: RESUMING });
-    const { position } = noted(start, { ...content, savedAtMs: NOW.wallMs - 7_000 }, NOW).state;
+    const { position } = RESUMING.restored(start, { ...content, savedAtMs: NOW.wallMs - 7_000 }, NOW);
     assert.deepEqual(position.contact, { wallMs: NOW.wallMs - 7_000, monotonicMs: NOW_MS - 7_000 });
     assert.deepEqual([position.isConfirmed, position.watchedVersion], [false, "8"]);
-    const later = noted(start, { ...content, savedAtMs: NOW.wallMs + 7_000 }, NOW).state;
+    const later = RESUMING.restored(start, { ...content, savedAtMs: NOW.wallMs + 7_000 }, NOW);
     assert.deepEqual(later.position.contact, NOW);
   });
 

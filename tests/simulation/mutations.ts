@@ -437,13 +437,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: a due relist is dropped when the watch reopens",
     file: "src/reflector/open_watch.ts",
-    find: "    if (relistDueMs !== undefined) this.relistAt(relistDueMs);\n",
+    find: "    this.relistAt(relistDueMs);\n",
     replace: "",
   },
   {
     name: "reflector: a relist that becomes due during a watch waits for another watch",
     file: REFLECTOR,
-    find: "this.#followed?.relistAt(effect.dueMs)",
+    find: "this.#followed?.relistAt(losses.relistDueMs)",
     replace: "undefined",
   },
   {
@@ -689,9 +689,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: a watch that is opened counts as news of the server",
     file: STATE,
-    find: "      return opened(state, incident.isFollowing, now);",
-    replace:
-      "      return opened({ ...state, position: { ...state.position, contact: now } }, incident.isFollowing, now);",
+    find: "position: watchingFrom(state.position, isFollowing),",
+    replace: "position: watchingFrom({ ...state.position, contact: now }, isFollowing),",
   },
   {
     name: "snapshot: a request for the server's version that is refused is repeated for ever",
