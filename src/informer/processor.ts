@@ -10,7 +10,7 @@ import type { FailedTry } from "../reflector/failures.ts";
 import type { Held, Holding } from "../store/holding.ts";
 import { abortable, sleepUnlessAborted, withTimeLimit } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { Latch } from "../util/deferred.ts";
+import { Latch, type SyncedMethod } from "../util/deferred.ts";
 import { errorMessage, isThenable } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
@@ -48,69 +48,27 @@ type HandlerWishes = HandlerOptions & { readonly resyncPeriodMs: number };
 export class Processor<T> implements NotificationReceiver<Held<T>> {
   readonly #options: ProcessorOptions<T>;
   readonly #listeners = new Set<ProcessorListener<T>>();
-  readonly #byRegistration = new WeakMap<HandlerRegistration, ProcessorListener<T>>();
   // Removed, and in the middle of a call.
-  readonly #leaving = new Map<ProcessorListener<T>, Promise<void>>();
+  readonly #leaving = new Map<HandlerRegistration, Promise<void>>();
   readonly #turns = new TurnQueue();
   #count = 0;
   #hasSynced = false;
-  #resyncCheckPeriodMs: number;
-
-  constructor(options: ProcessorOptions<T>) {
-    this.#options = options;
-    this.#resyncCheckPeriodMs = options.resyncCheckPeriodMs;
-  }
-
   /**
    * How often the informer looks whether a resync is due: the shortest period that was requested before it
    * started.
    */
-  get resyncCheckPeriodMs(): number {
-    return this.#resyncCheckPeriodMs;
+  resyncCheckPeriodMs: number;
+
+  constructor(options: ProcessorOptions<T>) {
+    this.#options = options;
+    this.resyncCheckPeriodMs = options.resyncCheckPeriodMs;
   }
 
   add(
     handler: ResourceEventHandler<T>,
-    options: HandlerWishes,
+    { resyncPeriodMs, name: own, mailbox = {} }: HandlerWishes,
     present?: Held<T>[],
   ): HandlerRegistration {
-    const listener = this.#newListener(handler, options, { started: present !== undefined });
-    if (present !== undefined) {
-      listener.addList(new ListNotifications({ isInInitialList: true }, present));
-      if (this.#hasSynced) listener.upstreamHasSynced();
-    }
-    const registration = this.#newRegistration(listener);
-    this.#byRegistration.set(registration, listener);
-    return registration;
-  }
-
-  /** The informer has synced: the whole initial list was distributed. */
-  upstreamHasSynced(): void {
-    this.#hasSynced = true;
-    for (const listener of this.#listeners) listener.upstreamHasSynced();
-  }
-
-  #newRegistration(listener: ProcessorListener<T>): HandlerRegistration {
-    const listeners = this.#listeners;
-    return {
-      name: listener.name,
-      hasSynced: () => listener.hasSynced(),
-      synced: (signal) => listener.synced(signal),
-      failure: () => this.#options.failure?.(),
-      get backlog() {
-        return listener.backlog;
-      },
-      get isRemoved() {
-        return !listeners.has(listener);
-      },
-    };
-  }
-
-  #newListener(
-    handler: ResourceEventHandler<T>,
-    { resyncPeriodMs, name: own, mailbox = {} }: HandlerWishes,
-    { started }: { readonly started: boolean },
-  ): ProcessorListener<T> {
     const { logger, name } = this.#options;
     const listener: ProcessorListener<T> = new ProcessorListener<T>(this.#options, {
       handler,
@@ -120,20 +78,30 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
           `${listener.name} was removed: more than ${listener.backlog - 1} notifications wait for it, ` +
             "and it wants every one of them",
         );
-        this.#remove(listener);
+        this.remove(listener);
       },
-      resyncPeriodMs: this.#resyncPeriodOf(resyncPeriodMs, started),
+      resyncPeriodMs: this.#resyncPeriodOf(resyncPeriodMs, present !== undefined),
       turns: this.#turns,
       name: `${name}: ${own ?? `handler ${++this.#count}`}`,
     });
     this.#listeners.add(listener);
+    if (present !== undefined) {
+      listener.addList(new ListNotifications({ isInInitialList: true }, present));
+      if (this.#hasSynced) listener.upstreamHasSynced();
+    }
     return listener;
+  }
+
+  /** The informer has synced: the whole initial list was distributed. */
+  upstreamHasSynced(): void {
+    this.#hasSynced = true;
+    for (const listener of this.#listeners) listener.upstreamHasSynced();
   }
 
   /** The period of a handler that wants this one; it may shorten the informer's before that has started. */
   #resyncPeriodOf(wantedMs: number, started: boolean): number {
     const { logger, name } = this.#options;
-    const checkMs = this.#resyncCheckPeriodMs;
+    const checkMs = this.resyncCheckPeriodMs;
     if (wantedMs > 0 && wantedMs < MINIMUM_RESYNC_PERIOD_MS) {
       logger.warn(
         `${name}: a resync period of ${wantedMs} ms is too short; it is ${MINIMUM_RESYNC_PERIOD_MS} ms instead`,
@@ -141,7 +109,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     }
     const periodMs = wantedMs > 0 ? Math.max(wantedMs, MINIMUM_RESYNC_PERIOD_MS) : 0;
     if (periodMs === 0 || periodMs >= checkMs) return periodMs;
-    if (!started) return this.#resyncCheckPeriodMs = periodMs;
+    if (!started) return this.resyncCheckPeriodMs = periodMs;
     logger.warn(
       `${name}: a resync period of ${periodMs} ms is shorter than the running informer's ${checkMs} ms`,
     );
@@ -153,12 +121,11 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
    * @returns Resolves when its running call has ended, unless it is that call which removes it.
    */
   async remove(registration: HandlerRegistration): Promise<void> {
-    const listener = this.#byRegistration.get(registration);
-    if (listener !== undefined) await this.#remove(listener);
-  }
-
-  async #remove(listener: ProcessorListener<T>): Promise<void> {
-    if (this.#listeners.delete(listener)) this.#leaving.set(listener, listener.stop());
+    const listener = registration as ProcessorListener<T>;
+    if (this.#listeners.delete(listener)) {
+      listener.isRemoved = true;
+      this.#leaving.set(listener, listener.stop());
+    }
     await this.#leaving.get(listener);
     this.#leaving.delete(listener);
   }
@@ -247,7 +214,7 @@ const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as c
  * One handler, the notifications that wait for it, and the one pump that delivers them: strictly in order,
  * one at a time, awaiting the handler's promises. Handlers do not wait for each other.
  */
-class ProcessorListener<T> {
+class ProcessorListener<T> implements HandlerRegistration {
   readonly #informer: ProcessorOptions<T>;
   readonly #turns: Turns;
   readonly #callHandler: (notification: Notification<Held<T>>) => unknown;
@@ -256,8 +223,8 @@ class ProcessorListener<T> {
   readonly #stopped = new Latch();
   readonly #tracker = new SingleFileTracker();
   readonly #labels: MetricLabels;
-  /** The handler's name in log lines. */
   readonly name: string;
+  isRemoved = false;
   readonly #resyncPeriodMs: number;
   /** Whether the next resync's updates are for this listener. */
   isSyncing = true;
@@ -289,18 +256,20 @@ class ProcessorListener<T> {
     return this.#pending.length;
   }
 
-  /** Whether the informer has synced, and the handler has handled every object of the initial list. */
+  failure(): FailedTry | undefined {
+    return this.#informer.failure?.();
+  }
+
   hasSynced(): boolean {
     return this.#tracker.hasSynced();
   }
 
-  /** Resolves when {@linkcode ProcessorListener.hasSynced} becomes true. */
-  async synced(signal?: AbortSignal): Promise<void> {
+  readonly synced: SyncedMethod = async (signal) => {
     if (this.hasSynced()) return;
     await abortable(Promise.race([this.#tracker.synced(), this.#stopped.opened]), signal);
     if (this.hasSynced()) return;
     throw new InformerStateError(`Cannot wait for ${this.name}: it was stopped before it had synced`);
-  }
+  };
 
   /** Queues a notification; it is delivered in a later microtask, never in this turn of the caller. */
   add(notification: Notification<Held<T>>): void {

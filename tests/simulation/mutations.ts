@@ -346,8 +346,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a removed handler is still notified",
     file: "src/informer/processor.ts",
-    find: "if (this.#listeners.delete(listener)) this.#leaving.set(listener, listener.stop());",
-    replace: "this.#leaving.set(listener, Promise.resolve());",
+    find: "    if (this.#listeners.delete(listener)) {\n",
+    replace: "    if (!this.#listeners.has(listener)) {\n",
   },
   {
     name: "informer: a wait for a version that starts after the stop never ends",
