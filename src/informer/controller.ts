@@ -17,7 +17,7 @@ import { transformOnce } from "../store/transform.ts";
 import { abortable } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
-import { callGuarded } from "../util/errors.ts";
+import { callGuarded, Listeners } from "../util/errors.ts";
 import { guardedLogger, logsThrown } from "../util/logger.ts";
 import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
 import { DeltaApplier, quarantiner } from "./delta_applier.ts";
@@ -228,6 +228,7 @@ export function newInformer<T, I extends string = NoIndexNames>(
     skipsUnchanged: false,
     stepObjects: STEP_OBJECTS,
     quarantine,
+    observers: new Listeners(() => {}),
   });
   const controller = new Controller<T>({
     listerWatcher,

@@ -30,18 +30,15 @@ import {
   type KeyFunc,
   keyOf,
   layoutOf,
-  metaOf,
   resourceVersionOf,
 } from "../meta/object.ts";
-import type { Quarantined } from "../meta/list_watch.ts";
 import type { VersionWaiters } from "../meta/version_waiters.ts";
 import type { BookmarkInfo, Delta, Deltas } from "../queue/queue.ts";
-import type { Quarantine } from "../reflector/quarantine.ts";
+import { type Quarantine, quarantinedBy } from "../reflector/quarantine.ts";
 import type { HeldStore } from "../store/cache.ts";
-import { IndexFuncError } from "../store/errors.ts";
 import type { OnTransformFailure } from "../store/transform.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { callGuarded, toError } from "../util/errors.ts";
+import { type Listeners, toError } from "../util/errors.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { finish, type Steps } from "../util/turns.ts";
 import { type Change, EventHistory, type Standing } from "./event_history.ts";
@@ -49,29 +46,15 @@ import { ListApplication, type ListApplicationOptions } from "./list_application
 import type { StoreEvent } from "./events.ts";
 
 export interface DeltaApplierOptions<T> extends ListApplicationOptions<T> {
-  /** Receives every object that could not be stored, and every loss of a change. */
-  readonly quarantine: Quarantine;
   /**
    * For a queue that keeps the order of events: those with older versions are classified; all are new by
    * default. Called once, when it turns out that the server's versions do not ascend.
    */
   readonly onUnordered?: (() => void) | undefined;
-  /** The observers of the store, called within the turn of each write; nothing by default. */
-  readonly observation?: Observation<T> | undefined;
+  /** The calls that wait until the store reaches a version. */
+  readonly waiters?: VersionWaiters;
   /** Receives measurements; there are none by default. */
   readonly measurement?: ApplierMeasurement | undefined;
-}
-
-/** Observers that follow a store within the turn of each write. */
-export interface Observation<T> {
-  /** Receives every store event, before the observers. */
-  readonly first?: ((event: StoreEvent<T>) => void) | undefined;
-  /** Receive every store event; read at every write. */
-  readonly observers: ReadonlySet<(event: StoreEvent<T>) => void>;
-  /** Reports what an observer threw. */
-  readonly onError: (error: unknown) => void;
-  /** The calls that wait until the store reaches a version. */
-  readonly waiters: VersionWaiters;
 }
 
 export interface ApplierMeasurement {
@@ -87,8 +70,7 @@ export class DeltaApplier<T> {
   readonly #store: HeldStore<T>["held"];
   readonly #holding: HeldStore<T>["holding"];
   readonly #receiver: DeltaApplierOptions<T>["receiver"];
-  readonly #observers: ReadonlySet<(event: StoreEvent<T>) => void>;
-  readonly #first: Observation<T>["first"];
+  readonly #observers: Listeners<StoreEvent<T>>;
   readonly #history: EventHistory<T> | undefined;
   readonly #lists: ListApplication<T>;
   readonly #measurement: ApplierMeasurement | undefined;
@@ -109,22 +91,16 @@ export class DeltaApplier<T> {
   #newest = "";
 
   constructor(options: DeltaApplierOptions<T>) {
-    const { store, receiver, onUnordered, observation, measurement } = options;
+    const { store, receiver, onUnordered, observers, measurement } = options;
     this.#options = options;
     this.#store = store.held;
     this.#holding = store.holding;
     this.#quarantine = options.quarantine;
     this.#receiver = receiver;
-    this.#observers = observation?.observers ?? NO_OBSERVERS;
-    this.#first = observation?.first;
+    this.#observers = observers;
     this.#measurement = measurement;
     this.#history = onUnordered && new EventHistory<T>(store.holding, this.#applied, onUnordered);
-    this.#lists = new ListApplication<T>(options, {
-      history: this.#history,
-      quarantine: (error, object) => this.#quarantine.add(quarantinedBy(error, object)),
-      isObserved: () => this.#isObserved,
-      observe: (event) => this.#observe(event),
-    });
+    this.#lists = new ListApplication<T>(options, this.#history);
   }
 
   /** Applies deltas of the queue, in this turn. */
@@ -222,14 +198,16 @@ export class DeltaApplier<T> {
     if (reached !== undefined) store.bookmark(reached);
     if (oldObject === undefined) {
       this.#receiver.distribute({ type: "add", object, isInInitialList }, false);
-      if (this.#isObserved) this.#observe({ type: "added", key, object });
+      if (this.#observers.size > 0) this.#observers.call({ type: "added", key, object });
       return;
     }
     const isUnchanged = isSameState(this.#holding, oldObject, object);
     if (!isUnchanged || type === "Sync" || !this.#options.skipsUnchanged) {
       this.#receiver.distribute({ type: "update", oldObject, object }, isUnchanged);
     }
-    if (this.#isObserved && type !== "Sync") this.#observe({ type: "updated", key, object, oldObject });
+    if (this.#observers.size > 0 && type !== "Sync") {
+      this.#observers.call({ type: "updated", key, object, oldObject });
+    }
   }
 
   /** The stored state was sent again: handlers receive it as in client-go, and the store stays as it is. */
@@ -265,7 +243,7 @@ export class DeltaApplier<T> {
     if (oldObject === undefined && this.#quarantine.explains(key, resourceVersionOf(deleted))) {
       // Nothing was deleted after all, but the store has reached a later version.
       const resourceVersion = resourceVersionOf(deleted);
-      if (resourceVersion) this.#observe({ type: "bookmark", resourceVersion });
+      if (resourceVersion) this.#observers.call({ type: "bookmark", resourceVersion });
       return;
     }
     this.#receiver.distribute({
@@ -273,7 +251,7 @@ export class DeltaApplier<T> {
       deleted: { finalStateUnknown: false, key, object: deleted },
       oldObject,
     }, false);
-    if (this.#isObserved) this.#observe({ type: "deleted", key, object: deleted, oldObject });
+    if (this.#observers.size > 0) this.#observers.call({ type: "deleted", key, object: deleted, oldObject });
   }
 
   #deleteTombstone(deleted: DeletedFinalStateUnknown<T>, resourceVersion: string | undefined): void {
@@ -287,7 +265,13 @@ export class DeltaApplier<T> {
     if (object === undefined) return; // it was never stored
     const tombstone = deleted.object === undefined ? new DeletedFinalStateUnknown(key, object) : deleted;
     this.#receiver.distribute({ type: "delete", deleted: tombstone, oldObject }, false);
-    this.#observe({ type: "deleted", key, object, oldObject, ...(resourceVersion && { resourceVersion }) });
+    this.#observers.call({
+      type: "deleted",
+      key,
+      object,
+      oldObject,
+      ...(resourceVersion && { resourceVersion }),
+    });
   }
 
   #bookmark(bookmark: BookmarkInfo): void {
@@ -302,7 +286,7 @@ export class DeltaApplier<T> {
     this.#layout = layoutOf(resourceVersion);
     this.isWithinStep = false;
     store.bookmark(resourceVersion);
-    this.#observe({ type: "bookmark", ...bookmark });
+    this.#observers.call({ type: "bookmark", ...bookmark });
   }
 
   /** Whether an event is new; if not, what it is. Remembers the new ones. */
@@ -338,22 +322,11 @@ export class DeltaApplier<T> {
    */
   #passed(): void {
     const resourceVersion = this.#newest = this.#store.lastStoreSyncResourceVersion();
-    this.#observe({ type: "replaced", resourceVersion, changes: [], isGap: true });
-  }
-
-  get #isObserved(): boolean {
-    return this.#first !== undefined || this.#observers.size > 0;
+    this.#observers.call({ type: "replaced", resourceVersion, changes: [], isGap: true });
   }
 
   #keyOf(object: T, operation: string): string {
     return keyOf(this.#holding.keyFunc, object, operation);
-  }
-
-  #observe(event: StoreEvent<T>): void {
-    const { observation } = this.#options;
-    if (observation === undefined) return;
-    if (this.#first !== undefined) callGuarded(this.#first, observation.onError, event);
-    for (const observer of this.#observers) callGuarded(observer, observation.onError, event);
   }
 
   #begins(): number {
@@ -361,7 +334,7 @@ export class DeltaApplier<T> {
   }
 
   #ends(startMs: number): void {
-    const waiters = this.#options.observation?.waiters;
+    const { waiters } = this.#options;
     if (waiters !== undefined && waiters.waiting.size > 0) waiters.moved();
     if (this.#measurement === undefined) return;
     const { metrics, name, clock } = this.#measurement;
@@ -378,21 +351,8 @@ export class DeltaApplier<T> {
 }
 
 const REMEMBERED = 128;
-const NO_OBSERVERS: ReadonlySet<never> = new Set();
 // A gauge is a double: more digits would not survive.
 const RESOURCE_VERSION_DIGITS = 15;
-
-/** The report of an object that could not be stored. */
-export function quarantinedBy(error: Error, object: unknown): Quarantined {
-  const metadata = metaOf(object);
-  const key = error instanceof IndexFuncError ? error.key : undefined;
-  return {
-    reason: error.message,
-    path: "",
-    ...(key === undefined ? {} : { key }),
-    ...(metadata?.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
-  };
-}
 
 /** Reports objects that a queue could not accept; what the store holds takes their place. */
 export function quarantiner<T>(

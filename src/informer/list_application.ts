@@ -9,10 +9,11 @@
 
 import { DeletedFinalStateUnknown, isSameState, keyOf, metaOf } from "../meta/object.ts";
 import type { ReplacedAllInfo } from "../queue/queue.ts";
+import { type Quarantine, quarantinedBy } from "../reflector/quarantine.ts";
 import type { HeldStore } from "../store/cache.ts";
 import type { OnIndexFailure } from "../store/store.ts";
 import type { Taken } from "../store/transform.ts";
-import { toError } from "../util/errors.ts";
+import { type Listeners, toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/turns.ts";
 import type { EventHistory } from "./event_history.ts";
 import type { Notification, StoreChange, StoreEvent } from "./events.ts";
@@ -29,26 +30,21 @@ export interface ListApplicationOptions<T> {
   readonly takeIn?: ((object: T) => Taken<T> | undefined) | undefined;
   /** How many objects of a list are one step. */
   readonly stepObjects: number;
-}
-
-/** The parts that a {@linkcode ListApplication} shares with the events of single objects. */
-export interface ListApplicationContext<T> {
-  readonly history: EventHistory<T> | undefined;
-  /** Reports an object that could not be stored; the store keeps what it has for its key. */
-  readonly quarantine: (error: Error, object: unknown) => void;
-  /** Whether there are observers. */
-  readonly isObserved: () => boolean;
-  readonly observe: (event: StoreEvent<T>) => void;
+  /** Receives every object that could not be stored, and every loss of a change. */
+  readonly quarantine: Quarantine;
+  /** The observers of the store, called within the turn of each write. */
+  readonly observers: Listeners<StoreEvent<T>>;
 }
 
 /** Applies whole lists, and resyncs, to a store. Nothing else may write to the store between two steps. */
 export class ListApplication<T> {
   readonly #options: ListApplicationOptions<T>;
-  readonly #context: ListApplicationContext<T>;
+  readonly #history: EventHistory<T> | undefined;
 
-  constructor(options: ListApplicationOptions<T>, context: ListApplicationContext<T>) {
+  /** @param history The history of single objects' events, where the queue keeps their order. */
+  constructor(options: ListApplicationOptions<T>, history: EventHistory<T> | undefined) {
     this.#options = options;
-    this.#context = context;
+    this.#history = history;
   }
 
   /**
@@ -57,8 +53,8 @@ export class ListApplication<T> {
    */
   *replaceSteps(info: ReplacedAllInfo<T>, isInInitialList: boolean): Steps {
     const { resourceVersion } = info;
-    const { store, receiver, skipsUnchanged, stepObjects } = this.#options;
-    const { history, quarantine, isObserved, observe } = this.#context;
+    const { store, receiver, skipsUnchanged, stepObjects, quarantine, observers } = this.#options;
+    const history = this.#history;
     history?.listBegins(resourceVersion, store.held.lastStoreSyncResourceVersion());
     const options = { isInInitialList, skipsUnchanged };
     const list = new ListNotifications<T>(options);
@@ -67,7 +63,7 @@ export class ListApplication<T> {
     const notIndexed = new Set<string>();
     const onIndexFailure: OnIndexFailure<T> = (error, object) => {
       notIndexed.add(error.key);
-      quarantine(error, object);
+      quarantine.add(quarantinedBy(error, object));
       return store.held.get(error.key); // still the state before: a replace takes effect as a whole
     };
     const replacement = store.held.newReplacement({ objects, resourceVersion }, {
@@ -82,7 +78,7 @@ export class ListApplication<T> {
         accepted = new ListNotifications<T>(options);
         yield* this.#accept(list, notIndexed, accepted);
       }
-      if (isObserved()) yield* this.#collectChanges(accepted, changes = []);
+      if (observers.size > 0) yield* this.#collectChanges(accepted, changes = []);
       yield* receiver.prepareList(accepted, stepObjects);
     } while (!replacement.commit());
     history?.listEnds();
@@ -90,9 +86,9 @@ export class ListApplication<T> {
     for (const { object, oldObject } of accepted.again) {
       receiver.distribute({ type: "update", oldObject, object }, false);
     }
-    if (!isObserved()) return;
+    if (observers.size === 0) return;
     if (changes === undefined) finish(this.#collectChanges(accepted, changes = [])); // an observer came late
-    observe({ type: "replaced", resourceVersion, changes });
+    observers.call({ type: "replaced", resourceVersion, changes });
   }
 
   /** Sends everything that is stored again, in steps; the last one notifies. */
@@ -113,9 +109,9 @@ export class ListApplication<T> {
     { objects, keptKeys = [], namespace }: ReplacedAllInfo<T>,
     list: ListNotifications<T>,
   ): Generator<undefined, Map<string, T>, undefined> {
-    const { store, takeIn, stepObjects } = this.#options;
+    const { store, takeIn, stepObjects, quarantine } = this.#options;
     const { holding } = store;
-    const { history, quarantine } = this.#context;
+    const history = this.#history;
     const known = store.held.listKeys();
     const listed = new Map<string, T>();
     let step = 0;
@@ -131,7 +127,7 @@ export class ListApplication<T> {
       try {
         key = keyOf(holding.keyFunc, object, "replace");
       } catch (error) {
-        quarantine(toError(error), object);
+        quarantine.add(quarantinedBy(toError(error), object));
         continue;
       }
       const before = listed.get(key);

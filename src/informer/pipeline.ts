@@ -18,10 +18,11 @@ import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/store.ts";
 import { transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { callGuarded } from "../util/errors.ts";
-import { type Logger, logsThrown } from "../util/logger.ts";
+import type { Listeners } from "../util/errors.ts";
+import type { Logger } from "../util/logger.ts";
 import { type Pace, stepObjectsOf } from "../util/turns.ts";
-import { DeltaApplier, type Observation, quarantiner } from "./delta_applier.ts";
+import { DeltaApplier, quarantiner } from "./delta_applier.ts";
+import type { StoreEvent } from "./events.ts";
 import type { InformerWaits } from "./waits.ts";
 import type { ListApplicationOptions } from "./list_application.ts";
 import { QueueDrain } from "./queue_drain.ts";
@@ -39,8 +40,8 @@ export interface PipelineOptions<T, I extends string> {
   readonly namespaces: FollowedNamespaces<T> | undefined;
   readonly store: Cache<T, I>;
   readonly processor: Processor<T>;
-  readonly observers: Observation<Held<T>>["observers"];
-  readonly statusListeners: Iterable<(status: InformerStatus) => void>;
+  readonly observers: Listeners<StoreEvent<Held<T>>>;
+  readonly statusListeners: Listeners<InformerStatus>;
   readonly waits: InformerWaits;
   /** The informer's own options. */
   readonly informer: Pick<
@@ -107,12 +108,8 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
           `${name}: the server sends changes under older versions than before; from now on every event is applied`,
         )
       : undefined,
-    observation: {
-      first: snapshot && ((event) => snapshot.observe(event)),
-      observers: options.observers,
-      onError: logsThrown(options, "an observer"),
-      waiters: waits.versions,
-    },
+    observers: options.observers,
+    waiters: waits.versions,
     measurement: metrics && { metrics, name, clock },
   });
   // A loop gets the intake of its source's lists, or, with a queue of the user's, the store.
@@ -140,10 +137,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   }, () => {}); // it stopped before: callers that wait receive that from `synced`
   loop.onStatus((reflected) => {
     snapshot?.entered(reflected.phase);
-    const status = { ...reflected, ...snapshot?.status() };
-    for (const listener of options.statusListeners) {
-      callGuarded(listener, logsThrown(options, "a status listener"), status);
-    }
+    options.statusListeners.call({ ...reflected, ...snapshot?.status() });
   });
   const startMs = monotonicNow(clock);
   waits.synced.opened.then(() => {

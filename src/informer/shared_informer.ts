@@ -14,7 +14,8 @@ import type { TransformFunc } from "../store/transform.ts";
 import { onAbort } from "../util/abort.ts";
 import { type Clock, type Moment, realClock } from "../util/clock.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
-import { guardedLogger, type Logger } from "../util/logger.ts";
+import { Listeners } from "../util/errors.ts";
+import { guardedLogger, type Logger, logsThrown } from "../util/logger.ts";
 import { guardedMetrics } from "../util/metrics.ts";
 import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/turns.ts";
 import { requireNumbers } from "../util/require_number.ts";
@@ -70,8 +71,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #processor: Processor<T>;
-  readonly #observers = new Set<(event: StoreEvent<Held<T>>) => void>();
-  readonly #statusListeners = new Set<(status: InformerStatus) => void>();
+  readonly #observers: Listeners<StoreEvent<Held<T>>>;
+  readonly #statusListeners: Listeners<InformerStatus>;
   readonly #waits: InformerWaits;
   readonly #store: Cache<T, I>;
   readonly #pace: Pace;
@@ -111,6 +112,11 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     const metrics = guardedMetrics(options.metrics, this.#logger);
     this.#options = { ...options, ...(metrics && { metrics }) };
     this.name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
+    const told = { logger: this.#logger, name: this.name };
+    this.#observers = new Listeners(logsThrown(told, "an observer"));
+    // A change is saved before any observer sees it.
+    if (options.snapshot) this.#observers.add((event) => this.#pipeline?.snapshot?.observe(event));
+    this.#statusListeners = new Listeners(logsThrown(told, "a status listener"));
     checkInformerOptions(this.name, source, options);
     this.#pace = paceOf(options.turnObjects);
     const { keyFunc = deletionHandlingMetaNamespaceKey, storage, freezeObjects } = options;
@@ -231,8 +237,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @internal
    */
   observeHeld(observer: (event: StoreEvent<Held<T>>) => void): () => void {
-    this.#observers.add(observer);
-    return () => this.#observers.delete(observer);
+    return this.#observers.add(observer);
   }
 
   /**
@@ -466,8 +471,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @returns A function that removes the listener.
    */
   onStatus(listener: (status: InformerStatus) => void): () => void {
-    this.#statusListeners.add(listener);
-    return () => this.#statusListeners.delete(listener);
+    return this.#statusListeners.add(listener);
   }
 
   #refuseStarted(what: string): void {

@@ -1,8 +1,9 @@
 /** The quarantine: counts and reports what cannot be accepted, and passes on that changes were lost. */
 
 import type { Quarantined } from "../meta/list_watch.ts";
-import { isOlder } from "../meta/object.ts";
+import { isOlder, metaOf } from "../meta/object.ts";
 import { type Status, StatusError, statusErrorOf } from "../meta/status.ts";
+import { IndexFuncError } from "../store/errors.ts";
 import { callGuarded } from "../util/errors.ts";
 import { guardedLogger, type Logger, logsThrown, News } from "../util/logger.ts";
 import { guardedMetrics, type Metrics } from "../util/metrics.ts";
@@ -156,6 +157,18 @@ export class Quarantine {
     const isNews = path !== "frame" || this.#brokenFrames.isNew(cause);
     this.#logger[isNews ? "warn" : "debug"](text, { reflector: name });
   }
+}
+
+/** The report of an object that could not be stored. */
+export function quarantinedBy(error: Error, object: unknown): Quarantined {
+  const metadata = metaOf(object);
+  const key = error instanceof IndexFuncError ? error.key : undefined;
+  return {
+    reason: error.message,
+    path: "",
+    ...(key === undefined ? {} : { key }),
+    ...(metadata?.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
+  };
 }
 
 /** Whether a watch ended because a frame of it could not be decoded: no JSON, or over the size limit. */

@@ -211,7 +211,7 @@ export class Reflector<T> {
    * @returns A function that removes the listener.
    */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
-    return this.#reports.listen(listener);
+    return this.#reports.listeners.add(listener);
   }
 
   /**
@@ -289,7 +289,7 @@ export class Reflector<T> {
   }
 
   #notify(): void {
-    this.#reports.notify(() => this.status());
+    this.#reports.listeners.call(this.status());
   }
 
   #start(): void {

@@ -1,7 +1,7 @@
 /** Reports of a reflector: log lines, callbacks, metrics. */
 
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { callGuarded } from "../util/errors.ts";
+import { callGuarded, Listeners } from "../util/errors.ts";
 import { guardedLogger, type LogFields, type Logger, logsThrown, News } from "../util/logger.ts";
 import { guardedMetrics, type MetricLabels, type Metrics } from "../util/metrics.ts";
 import { codeOf } from "./failures.ts";
@@ -14,7 +14,7 @@ export class ReflectorReports {
   readonly #name: string;
   readonly #watchErrorHandler: ReflectorSettings["watchErrorHandler"];
   readonly #logger: Logger;
-  readonly #listeners = new Set<(status: ReflectorStatus) => void>();
+  readonly listeners: Listeners<ReflectorStatus>;
   /** The warnings in the log since a watch was well. */
   readonly #warned = new News();
 
@@ -22,17 +22,7 @@ export class ReflectorReports {
     this.#name = name;
     this.#watchErrorHandler = watchErrorHandler;
     this.#logger = guardedLogger(logger);
-  }
-
-  listen(listener: (status: ReflectorStatus) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  notify(status: () => ReflectorStatus): void {
-    if (this.#listeners.size === 0) return;
-    const present = status();
-    for (const listener of this.#listeners) this.guarded("a status listener", () => listener(present));
+    this.listeners = new Listeners(this.#logsThrown("a status listener"));
   }
 
   report(error: Error): void {
@@ -53,8 +43,12 @@ export class ReflectorReports {
 
   /** Calls a function of the user; errors that it throws are logged. */
   guarded(what: string, call: () => unknown): void {
+    callGuarded(call, this.#logsThrown(what));
+  }
+
+  #logsThrown(what: string): (error: unknown) => void {
     const name = this.#name;
-    callGuarded(call, logsThrown({ logger: this.#logger, name }, what, { reflector: name }));
+    return logsThrown({ logger: this.#logger, name }, what, { reflector: name });
   }
 }
 

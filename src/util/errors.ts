@@ -85,3 +85,28 @@ export function callGuarded<A>(call: (arg: A) => unknown, onError: (error: unkno
     onError(error);
   }
 }
+
+/** Functions that are called with each of some events; one that throws, or rejects, does not end the others. */
+export class Listeners<E> {
+  readonly #all = new Set<(event: E) => void>();
+  readonly #onError: (error: unknown) => void;
+
+  constructor(onError: (error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  /** Adds one; returns a function that removes it, and says whether it was still there. */
+  add(listener: (event: E) => void): () => boolean {
+    this.#all.add(listener);
+    return () => this.#all.delete(listener);
+  }
+
+  /** Calls them, in the order in which they were added. */
+  call(event: E): void {
+    for (const listener of this.#all) callGuarded(listener, this.#onError, event);
+  }
+}

@@ -10,6 +10,7 @@ import {
 import { type Delta, RealFIFO } from "@listwatch/cache/queue";
 import type { Store } from "@listwatch/cache/store";
 import { DeltaApplier } from "../../src/informer/delta_applier.ts";
+import { Listeners } from "../../src/util/errors.ts";
 import { VersionWaiters } from "../../src/meta/version_waiters.ts";
 import { type Cache, newCache } from "../../src/store/cache.ts";
 import type { Notification, StoreEvent } from "../../src/informer/events.ts";
@@ -79,15 +80,12 @@ function newApplier(
     name: "pods",
     onQuarantined: ({ reason }) => quarantined.push(reason),
   });
-  const observers = new Set<(event: StoreEvent<KubernetesObject>) => void>();
+  const observers = new Listeners<StoreEvent<KubernetesObject>>((error) => assert.fail(String(error)));
   const applier = new DeltaApplier<KubernetesObject>({
     store,
     receiver,
-    observation: {
-      observers,
-      onError: (error) => assert.fail(String(error)),
-      waiters: new VersionWaiters(() => store.lastStoreSyncResourceVersion()),
-    },
+    observers,
+    waiters: new VersionWaiters(() => store.lastStoreSyncResourceVersion()),
     skipsUnchanged: false,
     stepObjects: 128,
     quarantine,

@@ -669,8 +669,8 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
   {
     name: "merged informer: the end of one observer ends all",
     file: "src/hono/content/merged_informer.ts",
-    find: "if (!this.#observers.delete(observer) || this.#observers.size > 0) return;",
-    replace: "this.#observers.delete(observer);",
+    find: "if (!remove() || this.#observers.size > 0) return;",
+    replace: "remove();",
     test: "tests/hono/content/merged_sources_test.ts",
   },
   {

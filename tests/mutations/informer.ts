@@ -396,7 +396,7 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     name: "informer: observers learn of no delete by a key",
     file: "src/informer/delta_applier.ts",
     find:
-      '    this.#observe({ type: "deleted", key, object, oldObject, ...(resourceVersion && { resourceVersion }) });\n',
+      'this.#observers.call({ type: "deleted", key, object, oldObject, ...(resourceVersion && { resourceVersion }) });',
     replace: "",
     test: "tests/informer/delta_applier_test.ts",
   },

@@ -650,11 +650,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "snapshot: readers see a change before it is saved",
-    file: APPLIER,
-    find: "if (this.#first !== undefined) callGuarded(this.#first, observation.onError, event);\n" +
-      "    for (const observer of this.#observers) callGuarded(observer, observation.onError, event);",
-    replace: "for (const observer of this.#observers) callGuarded(observer, observation.onError, event);\n" +
-      "    if (this.#first !== undefined) callGuarded(this.#first, observation.onError, event);",
+    file: "src/informer/shared_informer.ts",
+    find: "if (options.snapshot) this.#observers.add((event) => this.#pipeline?.snapshot?.observe(event));",
+    replace:
+      "if (options.snapshot) queueMicrotask(() => this.#observers.add((event) => this.#pipeline?.snapshot?.observe(event)));",
   },
   {
     name: "snapshot: its content counts as synced before the server answers",

@@ -21,8 +21,8 @@ import { type Held, type Holding, type KeyedHead, newHead, ObjectHolding } from 
 import { fieldPathOf, type IndexFunc } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
-import { callGuarded, errorMessage } from "../../util/errors.ts";
-import { guardedLogger, type Logger } from "../../util/logger.ts";
+import { Listeners } from "../../util/errors.ts";
+import { guardedLogger, type Logger, logsThrown } from "../../util/logger.ts";
 import { KeyOwners, shownKey, Source, SourceObject } from "./source.ts";
 import type { NamedInformer, ServedInformer, ServedStore } from "./served_informer.ts";
 
@@ -78,8 +78,7 @@ export class MergedInformer implements ServedInformer {
   readonly #owners: KeyOwners;
   readonly #layout: string;
   readonly #hasClusters: boolean;
-  readonly #observers = new Set<(event: StoreEvent<Held<KubernetesObject>>) => void>();
-  readonly #logger: Logger;
+  readonly #observers: Listeners<StoreEvent<Held<KubernetesObject>>>;
   #stopFollowing: (() => void) | undefined;
   #resourceVersion: string;
 
@@ -90,7 +89,8 @@ export class MergedInformer implements ServedInformer {
   constructor(sources: readonly NamedInformer[], options: MergedInformerOptions = {}) {
     checkSources(sources, options);
     this.sources = sources.map(({ name, informer }) => ({ name, informer }));
-    this.#logger = guardedLogger(options.logger);
+    const told = { logger: guardedLogger(options.logger), name: "merged informer" };
+    this.#observers = new Listeners(logsThrown(told, "an observer"));
     this.#hasClusters = options.by === "cluster";
     this.#layout = newLayout([options.by ?? "any", ...sources.map(({ name }) => name)]);
     this.#sources = sources.map(({ name, informer }) => new Source(name, informer, this.#hasClusters));
@@ -126,10 +126,10 @@ export class MergedInformer implements ServedInformer {
    * @internal
    */
   observeHeld(observer: (event: StoreEvent<Held<KubernetesObject>>) => void): () => void {
-    this.#observers.add(observer);
+    const remove = this.#observers.add(observer);
     this.#stopFollowing ??= this.#follow();
     return () => {
-      if (!this.#observers.delete(observer) || this.#observers.size > 0) return;
+      if (!remove() || this.#observers.size > 0) return;
       this.#stopFollowing?.();
       this.#stopFollowing = undefined;
     };
@@ -194,7 +194,9 @@ export class MergedInformer implements ServedInformer {
     const changes = source.store.listKeys().flatMap((key) =>
       this.#owners.changed(source, { type: "added", key, object: source.store.getByKey(key)! })
     );
-    if (!isSilent) this.#tell({ type: "replaced", resourceVersion: this.#resourceVersion, changes });
+    if (!isSilent) {
+      this.#observers.call({ type: "replaced", resourceVersion: this.#resourceVersion, changes });
+    }
   }
 
   #observe(source: Source, event: StoreEvent<Held<KubernetesObject>>): void {
@@ -210,7 +212,7 @@ export class MergedInformer implements ServedInformer {
     this.#resourceVersion = this.#merged();
     if (event.type === "replaced") {
       const changes = event.changes.flatMap((change) => this.#owners.changed(source, change));
-      this.#tell({
+      this.#observers.call({
         ...event,
         resourceVersion: this.#resourceVersion,
         changes: changes.concat(this.#owners.moved(source)),
@@ -218,17 +220,13 @@ export class MergedInformer implements ServedInformer {
       return;
     }
     const changes = event.type === "bookmark" ? [] : this.#owners.changed(source, event);
-    for (const change of changes.concat(this.#owners.moved(source))) this.#tell(change);
+    for (const change of changes.concat(this.#owners.moved(source))) this.#observers.call(change);
     const byState = this.#sources.some(({ mayLackEvents }) => mayLackEvents);
-    this.#tell({ type: "bookmark", resourceVersion: this.#resourceVersion, ...(byState && { byState }) });
-  }
-
-  readonly #hasThrown = (error: unknown): void => {
-    this.#logger.error(`merged informer: an observer threw: ${errorMessage(error)}`, { error });
-  };
-
-  #tell(event: StoreEvent<Held<KubernetesObject>>): void {
-    for (const observer of this.#observers) callGuarded(observer, this.#hasThrown, event);
+    this.#observers.call({
+      type: "bookmark",
+      resourceVersion: this.#resourceVersion,
+      ...(byState && { byState }),
+    });
   }
 
   #merged(): string {

@@ -13,7 +13,9 @@ import type { BookmarkInfo, ReflectorStore } from "../../queue/queue.ts";
 import type { AtomicFIFO } from "../../queue/atomic_fifo.ts";
 import { linkedAbort, onAbort } from "../../util/abort.ts";
 import type { Moment } from "../../util/clock.ts";
+import { Listeners } from "../../util/errors.ts";
 import { defined } from "../../util/json.ts";
+import { logsThrown } from "../../util/logger.ts";
 import { Reflector } from "../../reflector/reflector.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import { Quarantine } from "../../reflector/quarantine.ts";
@@ -21,7 +23,9 @@ import type { ReflectorOptions, ReflectorWiring } from "../../reflector/reflecto
 import type { FailedTry } from "../../reflector/failures.ts";
 import type { ReflectorStatus } from "../../reflector/state.ts";
 
-export type NamedOptions = ReflectorOptions & Required<Pick<ReflectorOptions, "name" | "shouldResync">>;
+export type NamedOptions =
+  & ReflectorOptions
+  & Required<Pick<ReflectorOptions, "name" | "logger" | "shouldResync">>;
 
 /** The queue that the loops fill, and the parts of the pipeline that they share besides the quarantine. */
 interface Filled<T> {
@@ -63,7 +67,7 @@ export class NamespaceLoops<T> {
   readonly #source: ListerWatcher<T>;
   readonly #namespaces: NamespaceNames;
   readonly #reflector: NamedOptions;
-  readonly #listeners = new Set<(status: ReflectorStatus) => void>();
+  readonly #listeners: Listeners<ReflectorStatus>;
   #filled: Filled<T> | undefined;
   #release = () => {};
   readonly #ended = new Set<Promise<void>>();
@@ -79,7 +83,9 @@ export class NamespaceLoops<T> {
     this.#source = source;
     this.#namespaces = namespaces;
     this.#reflector = reflector;
-    this.name = reflector.name;
+    const { name, logger } = reflector;
+    this.name = name;
+    this.#listeners = new Listeners(logsThrown({ logger, name }, "a status listener"));
     const quarantine = this.quarantine = new QuarantineOfNamespaces(reflector);
     quarantine.onLoss(() => quarantine.loops.forEach((loop) => loop.lost()));
   }
@@ -181,8 +187,7 @@ export class NamespaceLoops<T> {
   }
 
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   /** Follows the namespaces that are in the set now, and no others. */
@@ -265,9 +270,7 @@ export class NamespaceLoops<T> {
   }
 
   #notify(): void {
-    if (this.#listeners.size === 0) return;
-    const status = this.status();
-    for (const listener of this.#listeners) listener(status);
+    this.#listeners.call(this.status());
   }
 
   #merged(): string {
