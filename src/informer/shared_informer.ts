@@ -112,11 +112,11 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     const metrics = guardedMetrics(options.metrics, this.#logger);
     this.#options = { ...options, ...(metrics && { metrics }) };
     this.name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
-    const told = { logger: this.#logger, name: this.name };
-    this.#observers = new Listeners(logsThrown(told, "an observer"));
+    const logged = { logger: this.#logger, name: this.name };
+    this.#observers = new Listeners(logsThrown(logged, "an observer"));
     // A change is saved before any observer sees it.
     if (options.snapshot) this.#observers.add((event) => this.#pipeline?.snapshot?.observe(event));
-    this.#statusListeners = new Listeners(logsThrown(told, "a status listener"));
+    this.#statusListeners = new Listeners(logsThrown(logged, "a status listener"));
     checkInformerOptions(this.name, source, options);
     this.#pace = paceOf(options.turnObjects);
     const { keyFunc = deletionHandlingMetaNamespaceKey, storage, freezeObjects } = options;

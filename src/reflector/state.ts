@@ -19,7 +19,7 @@
  * has the content of a snapshot, it begins with `probe` instead, which leads to `watch`; or to `stream` or
  * `list`, if the server has not reached the snapshot's version.
  *
- * An {@linkcode Outcome} ends a step and leads to the next (`transition`); the functions of this file make the
+ * An {@linkcode Outcome} ends a step and leads to the next (`transition`); functions of this file make the
  * state after what happens within one. Only the position moves without either, in place: the writer
  * (store_writer.ts) moves it with each event, after its write. The loop (reflector.ts) does the steps and the
  * {@linkcode Effect}s.

@@ -89,8 +89,8 @@ export class MergedInformer implements ServedInformer {
   constructor(sources: readonly NamedInformer[], options: MergedInformerOptions = {}) {
     checkSources(sources, options);
     this.sources = sources.map(({ name, informer }) => ({ name, informer }));
-    const told = { logger: guardedLogger(options.logger), name: "merged informer" };
-    this.#observers = new Listeners(logsThrown(told, "an observer"));
+    const logged = { logger: guardedLogger(options.logger), name: "merged informer" };
+    this.#observers = new Listeners(logsThrown(logged, "an observer"));
     this.#hasClusters = options.by === "cluster";
     this.#layout = newLayout([options.by ?? "any", ...sources.map(({ name }) => name)]);
     this.#sources = sources.map(({ name, informer }) => new Source(name, informer, this.#hasClusters));
