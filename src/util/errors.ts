@@ -86,7 +86,7 @@ export function callGuarded<A>(call: (arg: A) => unknown, onError: (error: unkno
   }
 }
 
-/** Functions that are called with each of some events; one that throws, or rejects, ends none of the others. */
+/** Functions that are called with each of some events; one that throws, or rejects, ends no other one. */
 export class Listeners<E> {
   readonly #all = new Set<(event: E) => void>();
   readonly #onError: (error: unknown) => void;
