@@ -18,7 +18,6 @@ import {
   type KeyedTransaction,
   keyedWrites,
   type OnIndexFailure,
-  replaceNow,
   type Store,
   type Transaction,
 } from "./store.ts";
@@ -168,12 +167,12 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
       const key = keyOf(this.#keyFunc, object, "replace");
       keyed.set(key, this.#taken(object, key));
     }
-    replaceNow(this.held.newReplacement({ objects: keyed, resourceVersion }, {
+    this.held.newReplacement({ objects: keyed, resourceVersion }, {
       onIndexFailure: onIndexFailure && ((error, held) => {
         const instead = onIndexFailure(error, this.#opened(held) as T);
         return instead === undefined ? undefined : this.holding.hold(instead, error.key);
       }),
-    }));
+    }).now();
   }
 
   transaction(writes: readonly Transaction<T>[]): void {

@@ -1,31 +1,12 @@
 /** Writes that take several turns: replacing the content of a store, adding indices to it. */
 
-import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
+import { finish, STEP_OBJECTS, type Steps } from "../util/turns.ts";
 import { IndexFuncError } from "./errors.ts";
 import { type Entry, newEntry } from "./index_bucket.ts";
 import type { Indexers } from "./index_func.ts";
-import type { Replacement, ReplaceOptions } from "./store.ts";
+import type { ReplaceOptions } from "./store.ts";
 import { StoreIndex, type Values } from "./store_index.ts";
-
-/** The content of a store, and what a write of several turns needs to know of the other writes meanwhile. */
-export interface StoreContent<T> {
-  readonly entries: ReadonlyMap<string, Entry<T>>;
-  readonly index: StoreIndex<T>;
-  /** The resourceVersion that the content has reached. */
-  resourceVersion: string;
-  /** Grows with every change of the objects, and of the indices. */
-  readonly writes: number;
-  /** Grows when the indices are others than before. */
-  readonly indexChanges: number;
-  /** Sets that receive the keys of the objects that are written. */
-  readonly journals: Set<Set<string>>;
-  /** Puts an object in under these values, and returns the one it replaces. */
-  put(key: string, object: T, values: Values): T | undefined;
-  /** Removes an object, and returns it. */
-  remove(key: string): T | undefined;
-  /** Has other entries from now on, in indices of their own. */
-  become(entries: Map<string, Entry<T>>, index: StoreIndex<T>): void;
-}
+import type { Content } from "./thread_safe_store.ts";
 
 /** The content that takes the place of another. */
 export interface NewContent<T> {
@@ -51,6 +32,8 @@ interface Differences<T> {
 }
 
 /**
+ * A replace in progress: prepared in steps, then done in one.
+ *
  * Objects are put in one by one if the list differs little from the content; otherwise new content is made.
  * So a list of what is known needs next to no memory, and neither way takes long in one turn.
  *
@@ -58,8 +41,8 @@ interface Differences<T> {
  * it was written to since, new content is made, which holds whatever is written, as long as the indices are
  * the same.
  */
-export class ContentReplacement<T> implements Replacement {
-  readonly #content: StoreContent<T>;
+export class ContentReplacement<T> {
+  readonly #content: Content<T>;
   readonly #next: NewContent<T>;
   readonly #options: ReplaceOptions<T>;
   readonly #stepObjects: number;
@@ -72,13 +55,14 @@ export class ContentReplacement<T> implements Replacement {
   /** Puts in what was prepared; `undefined` if it does not hold any more. */
   #apply: () => boolean = () => false;
 
-  constructor(content: StoreContent<T>, next: NewContent<T>, options: ReplaceOptions<T> = {}) {
+  constructor(content: Content<T>, next: NewContent<T>, options: ReplaceOptions<T> = {}) {
     this.#content = content;
     this.#next = next;
     this.#options = options;
     this.#stepObjects = options.stepObjects ?? STEP_OBJECTS;
   }
 
+  /** Works out what is to be done, in steps; again where `commit` returned `false`. */
   *prepare(): Steps {
     const { writes } = this.#content;
     const differences = this.#isAgain ? undefined : yield* this.#differences();
@@ -92,10 +76,16 @@ export class ContentReplacement<T> implements Replacement {
     };
   }
 
+  /** Replaces the content; `false`, and nothing, where what was prepared does not hold any more. */
   commit(): boolean {
     if (!this.#apply()) return false;
     this.#content.resourceVersion = this.#next.resourceVersion;
     return true;
+  }
+
+  /** Replaces the content in this turn. */
+  now(): void {
+    do finish(this.prepare()); while (!this.commit());
   }
 
   /** The differences from the content; `undefined` if they are so many that new content is made. */
@@ -215,7 +205,7 @@ export class ContentReplacement<T> implements Replacement {
  * @throws {IndexFuncError} An index function threw; nothing was added.
  */
 export function* additionSteps<T>(
-  content: StoreContent<T>,
+  content: Content<T>,
   indexers: Indexers<T>,
   stepObjects: number = STEP_OBJECTS,
 ): Steps {

@@ -2,7 +2,6 @@
 
 import { type DeletedFinalStateUnknown, type ExplicitKey, type KeyFunc, keyOf } from "../meta/object.ts";
 import { toError } from "../util/errors.ts";
-import { finish, type Steps } from "../util/turns.ts";
 import { type IndexFuncError, TransactionError } from "./errors.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 
@@ -85,18 +84,6 @@ export interface ReplaceOptions<T> {
   readonly onIndexFailure?: OnIndexFailure<T> | undefined;
   /** How many objects there are to a step. */
   readonly stepObjects?: number;
-}
-
-/** A replace in progress: prepared in steps, then done in one. Until then nothing is changed. */
-export interface Replacement {
-  /** Works out what is to be done, in steps; again where `commit` returned `false`. */
-  prepare(): Steps;
-  /** Replaces the content; `false`, and nothing, where what was prepared does not hold any more. */
-  commit(): boolean;
-}
-
-export function replaceNow(replacement: Replacement): void {
-  do finish(replacement.prepare()); while (!replacement.commit());
 }
 
 /**

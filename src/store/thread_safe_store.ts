@@ -2,15 +2,8 @@ import { resourceVersionOf } from "../meta/object.ts";
 import type { Steps } from "../util/turns.ts";
 import { BucketIterator, type Entry, newEntry } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
-import { additionSteps, ContentReplacement, type NewContent, type StoreContent } from "./long_writes.ts";
-import {
-  type Indexer,
-  type KeyedTransaction,
-  type OnIndexFailure,
-  type Replacement,
-  replaceNow,
-  type ReplaceOptions,
-} from "./store.ts";
+import { additionSteps, ContentReplacement, type NewContent } from "./long_writes.ts";
+import type { Indexer, KeyedTransaction, OnIndexFailure, ReplaceOptions } from "./store.ts";
 import { StoreIndex, type Values } from "./store_index.ts";
 
 /**
@@ -121,7 +114,7 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
     onIndexFailure?: OnIndexFailure<T>,
   ): void {
     const content = { objects: new Map(objects), resourceVersion };
-    replaceNow(this.newReplacement(content, { onIndexFailure }));
+    this.newReplacement(content, { onIndexFailure }).now();
   }
 
   /**
@@ -129,7 +122,7 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
    * changed before it is committed.
    * @internal
    */
-  newReplacement(content: NewContent<T>, options?: ReplaceOptions<T>): Replacement {
+  newReplacement(content: NewContent<T>, options?: ReplaceOptions<T>): ContentReplacement<T> {
     return new ContentReplacement(this.#content, content, options);
   }
 
@@ -252,27 +245,28 @@ type Lookups<T, I extends string> = Omit<
 >;
 
 /** The entries of a store, their indices, and the resourceVersion that they have reached. */
-class Content<T> implements StoreContent<T> {
-  entries: ReadonlyMap<string, Entry<T>>;
+export class Content<T> {
+  entries: Map<string, Entry<T>> = new Map();
   index: StoreIndex<T>;
   resourceVersion = "";
+  /** Grows with every change of the objects, and of the indices. */
   writes = 0;
+  /** Grows when the indices are others than before. */
   indexChanges = 0;
+  /** Sets that receive the keys of the objects that are written, for writes that take several turns. */
   readonly journals: Set<Set<string>> = new Set();
-  /** The same map as `entries`. */
-  #entries: Map<string, Entry<T>>;
 
   constructor(indexers: Indexers<T>) {
-    this.entries = this.#entries = new Map();
     this.index = new StoreIndex<T>(indexers);
   }
 
+  /** Puts an object in under these values, and returns the one it replaces. */
   put(key: string, object: T, values: Values): T | undefined {
     this.#wrote(key);
-    const entry = this.#entries.get(key);
+    const entry = this.entries.get(key);
     if (entry === undefined) {
       const added = newEntry(key, object);
-      this.#entries.set(key, added);
+      this.entries.set(key, added);
       this.index.insert(added, values);
       return undefined;
     }
@@ -282,11 +276,12 @@ class Content<T> implements StoreContent<T> {
     return old;
   }
 
+  /** Removes an object, and returns it. */
   remove(key: string): T | undefined {
-    const entry = this.#entries.get(key);
+    const entry = this.entries.get(key);
     if (entry === undefined) return undefined;
     this.#wrote(key);
-    this.#entries.delete(key);
+    this.entries.delete(key);
     this.index.remove(entry);
     return entry.object;
   }
@@ -298,10 +293,11 @@ class Content<T> implements StoreContent<T> {
     this.indexChanges++;
   }
 
+  /** Has other entries from now on, in indices of their own. */
   become(entries: Map<string, Entry<T>>, index: StoreIndex<T>): void {
     if (index.size !== this.index.size) this.indexChanges++;
     this.writes++;
-    this.entries = this.#entries = entries;
+    this.entries = entries;
     this.index = index;
   }
 

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { IndexFuncError, ThreadSafeStore } from "@listwatch/cache/store";
 import { finish, type Steps } from "../../src/util/turns.ts";
-import { type Replacement, replaceNow } from "../../src/store/store.ts";
+import type { ContentReplacement } from "../../src/store/long_writes.ts";
 import { propertyOptions } from "../property.ts";
 
 interface Thing {
@@ -106,7 +106,7 @@ interface Work {
   readonly failed: (error: unknown) => void;
 }
 
-function* replaceSteps(replacement: Replacement): Steps {
+function* replaceSteps(replacement: Pick<ContentReplacement<unknown>, "prepare" | "commit">): Steps {
   do yield* replacement.prepare(); while (!replacement.commit());
 }
 
@@ -229,7 +229,7 @@ describe("ContentReplacement and additionSteps", () => {
         store.delete("thing-8");
         store.add("between", { name: "between", node: "three" });
         finish(steps);
-        if (!replacement.commit()) replaceNow(replacement);
+        if (!replacement.commit()) replacement.now();
         assert.deepEqual(
           store.list().sort((a, b) => a.name < b.name ? -1 : 1),
           next,
@@ -298,7 +298,7 @@ describe("ContentReplacement and additionSteps", () => {
     finish(replacement.prepare());
     store.replace(keyed(list.map(({ name }) => ({ name: `${name}-b`, node: "three" }))), "2");
     assert.equal(replacement.commit(), false);
-    replaceNow(replacement);
+    replacement.now();
     assert.deepEqual(store.list().sort((a, b) => a.name < b.name ? -1 : 1), next);
     assert.equal(store.countByIndex("byNode", "three"), 0);
   });
@@ -311,7 +311,7 @@ describe("ContentReplacement and additionSteps", () => {
     finish(replacement.prepare());
     finish(store.addIndexersSteps({ byName: ({ name }) => [name] }, { stepObjects: 1 }));
     assert.equal(replacement.commit(), false);
-    replaceNow(replacement);
+    replacement.now();
     assert.deepEqual(store.byIndex("byName", NAMES[0]), [next[0]]);
     assert.equal(store.countByIndex("byNode", "two"), NAMES.length);
   });
@@ -325,7 +325,7 @@ describe("ContentReplacement and additionSteps", () => {
     finish(replacement.prepare());
     assert.equal(store.addIndexers({ byLength: ({ node }) => [node] }), store);
     assert.equal(replacement.commit(), false);
-    replaceNow(replacement);
+    replacement.now();
     assert.deepEqual(store.byIndex("byLength" as never, "two"), [next[0]]);
     assert.equal(store.countByIndex("byNode", "two"), 1);
   });
@@ -353,7 +353,7 @@ describe("ContentReplacement and additionSteps", () => {
       for (let i = 0; i < at; i++) steps.next();
       store.addIndexers({ [`more-${at}`]: ({ name }: Thing) => [name] });
       finish(steps);
-      if (!replacement.commit()) replaceNow(replacement);
+      if (!replacement.commit()) replacement.now();
       assert.deepEqual(asked, ["thing-0", "thing-2", "thing-4", "thing-6"], `after ${at} steps`);
       assert.deepEqual(store.countByIndex("byNode", "one"), 6);
       assert.equal(store.listIndexFuncValues(`more-${at}`).length, 10);

@@ -7,7 +7,6 @@ import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type IndexFuncError, ThreadSafeStore } from "@listwatch/cache/store";
-import { replaceNow } from "../../src/store/store.ts";
 import { propertyOptions } from "../property.ts";
 
 interface Thing {
@@ -198,7 +197,7 @@ describe("Store.replace", () => {
       steps.next();
       store.add("between", { name: "between", node: "three" });
       while (!steps.next().done);
-      if (!replacement.commit()) replaceNow(replacement);
+      if (!replacement.commit()) replacement.now();
       assert.equal(store.has("between"), false);
       assert.equal(store.countByIndex("byNode", "two"), changed);
       assert.deepEqual(store.listIndexFuncValues("byNode").sort(), ["one", "two"]);
