@@ -5,13 +5,7 @@
 
 import { type KeyFunc, keyOf } from "../meta/object.ts";
 import type { Steps } from "../util/turns.ts";
-import {
-  type FieldIndexFunc,
-  type Indexers,
-  type IndexFunc,
-  type IndexValues,
-  readsLiveMetadata,
-} from "./index_func.ts";
+import { type Indexers, type IndexFunc, type IndexValues, readsLiveMetadata } from "./index_func.ts";
 import {
   type Indexer,
   type Keyed,
@@ -22,7 +16,7 @@ import {
   type Transaction,
 } from "./store.ts";
 import type { Held, HeldTransform, Holding, HoldingOptions, NewHolding } from "./holding.ts";
-import { TextHolding } from "./text_holding.ts";
+import { type HeldIndex, TextHolding } from "./text_holding.ts";
 import { ThreadSafeStore } from "./thread_safe_store.ts";
 import { transformed, type TransformFunc } from "./transform.ts";
 
@@ -100,8 +94,6 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   readonly #keyFunc: KeyFunc;
   /** The function through which objects pass before they are stored, if there is one. */
   readonly #take: HeldTransform<T> | undefined;
-  /** The index functions as they were added, by those for the held form. */
-  readonly #added = new WeakMap<IndexFunc<Held<T>>, IndexFunc<T>>();
   readonly holding: Holding<T>;
   /** The store below the key function: objects in their held form. */
   readonly held: ThreadSafeStore<Held<T>, I>;
@@ -233,7 +225,10 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   getIndexers(): Record<I, IndexFunc<T>> {
-    return mapped(this.held.getIndexers(), (held) => this.#added.get(held) ?? held as IndexFunc<T>);
+    return mapped(
+      this.held.getIndexers(),
+      (held) => (held as Partial<HeldIndex<T>>).indexFunc ?? held as IndexFunc<T>,
+    );
   }
 
   addIndexers<J extends string>(indexers: Indexers<T, J>): Indexer<T, I | J> {
@@ -254,14 +249,11 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   #heldIndexers<J extends string>(indexers: Indexers<T, J>): Indexers<Held<T>, J> {
-    return mapped(indexers, (indexFunc) => {
-      if (readsLiveMetadata(indexFunc)) return indexFunc as IndexFunc<Held<T>>;
-      const held = this.holding.heldIndex(indexFunc);
-      if (held === indexFunc) return held;
-      this.#added.set(held, indexFunc);
-      const { fieldPath } = indexFunc as Partial<FieldIndexFunc<T>>;
-      return fieldPath === undefined ? held : Object.assign(held, { fieldPath });
-    });
+    return mapped(
+      indexers,
+      (indexFunc) =>
+        readsLiveMetadata(indexFunc) ? indexFunc as IndexFunc<Held<T>> : this.holding.heldIndex(indexFunc),
+    );
   }
 
   #opened(held: Held<T> | undefined): T | undefined {

@@ -61,8 +61,6 @@ export class TextHolding<T> implements Holding<T> {
   readonly origin: LazyOrigin;
   /** The index functions of the store, in its order. */
   protected readonly added: HeldIndex<T>[] = [];
-  /** The results of {@linkcode Holding.heldIndex}, by index function. */
-  readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, HeldIndex<T>>();
   /** Whether index functions are learnt: not where freezing what is read must throw, or fields are stored. */
   readonly #learns: boolean;
   /** The values of the object that was held last: neighbours in a list, made alike, share them. */
@@ -238,22 +236,19 @@ export class TextHolding<T> implements Holding<T> {
     const place = path === undefined ? undefined : this.#fields.add(path);
     this.#fieldsRead = undefined;
     const learnt = this.#learns && path === undefined ? new LearntIndex(indexFunc, this.#fields) : undefined;
-    const wrapper: HeldIndex<T> = { indexFunc, place, learnt };
-    const wrapped: IndexFunc<Held<T>> = (held) => {
+    const wrapped = (held: Held<T>) => {
       if (!(held instanceof TextObject)) return indexFunc(held as T);
-      const values = knownValues(held, wrapper) ?? this.valuesIn(wrapper, held);
-      if (wrapper === this.added[this.added.length - 1]) held.fields = undefined; // it is called last
+      const values = knownValues(held, index) ?? this.valuesIn(index, held);
+      if (index === this.added[this.added.length - 1]) held.fields = undefined; // it is called last
       return values;
     };
-    this.#wrappers.set(wrapped, wrapper);
-    return wrapped;
+    const fieldPath = path === undefined ? undefined : { fieldPath: path };
+    const index: HeldIndex<T> = Object.assign(wrapped, { indexFunc, place, learnt }, fieldPath);
+    return index;
   }
 
   indexersAdded(wrapped: Indexers<Held<T>>): void {
-    for (const one of Object.values(wrapped)) {
-      const wrapper = this.#wrappers.get(one);
-      if (wrapper !== undefined) this.added.push(wrapper);
-    }
+    for (const one of Object.values(wrapped)) if ("indexFunc" in one) this.added.push(one as HeldIndex<T>);
   }
 
   /** The values of an object in an index, of which they are not known. */
@@ -313,7 +308,7 @@ export function knownValues<T>(
 }
 
 /** An index function for objects that are held as text. */
-export interface HeldIndex<T> {
+export interface HeldIndex<T> extends IndexFunc<Held<T>> {
   readonly indexFunc: IndexFunc<T>;
   /** The place of its field, if it reads one. */
   readonly place: number | undefined;

@@ -334,7 +334,7 @@ class NamespaceStore<T> implements ReflectorStore<T> {
   }
 
   resync(): void {
-    this.#queue.resync(); // of all: `shouldResync` has let the first namespace through only
+    if (!this.isClosed) this.#queue.resync();
   }
 
   bookmark(resourceVersion: string, how?: Pick<BookmarkInfo, "byState">): void {
