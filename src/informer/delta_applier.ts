@@ -367,7 +367,7 @@ export function quarantiner<T>(
     } catch {
       // it has none: the report says what is wrong
     }
-    quarantine.add({ ...quarantinedBy(error, object), ...(key === undefined ? {} : { key }) });
+    quarantine.add({ ...quarantinedBy(error, object), ...(key !== undefined && { key }) });
     return key === undefined ? undefined : store.getByKey(key);
   };
 }

@@ -1,11 +1,6 @@
 /** The handlers of an informer. */
 
-import {
-  DeletedFinalStateUnknown,
-  type DeletedObject,
-  deletionHandlingMetaNamespaceKey,
-  type KeyFunc,
-} from "../meta/object.ts";
+import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/object.ts";
 import type { FailedTry } from "../reflector/failures.ts";
 import type { Held, Holding } from "../store/holding.ts";
 import { abortable, sleepUnlessAborted, withTimeLimit } from "../util/abort.ts";
@@ -23,12 +18,10 @@ import { isInitial, Mailbox, type MailboxOptions } from "./mailbox.ts";
 import type { HandlerOptions, HandlerRegistration } from "./shared_informer_options.ts";
 
 export interface ProcessorOptions<T> {
-  /** Opens the objects of notifications. */
-  readonly holding: Pick<Holding<T>, "open">;
+  /** Opens the objects of notifications; its keys are those by which they are merged. */
+  readonly holding: Pick<Holding<T>, "open" | "keyFunc">;
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
   readonly resyncCheckPeriodMs: number;
-  /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
-  readonly keyFunc?: KeyFunc;
   /** Receives measurements; there are none by default. */
   readonly metrics?: Metrics | undefined;
   /** The error of the informer's last request, while the server cannot be read. */
@@ -241,8 +234,7 @@ class ProcessorListener<T> implements HandlerRegistration {
     this.#informer = informer;
     this.#turns = own.turns;
     this.#callHandler = newCaller(own.handler, informer.holding);
-    const keyFunc = informer.keyFunc ?? deletionHandlingMetaNamespaceKey;
-    this.#pending = new Mailbox<Held<T>>(own.mailbox, keyFunc, {
+    this.#pending = new Mailbox<Held<T>>(own.mailbox, informer.holding.keyFunc, {
       onInitialMerged: () => this.#tracker.finished(),
       onRemove: own.onOverflow,
     });

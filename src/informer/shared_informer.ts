@@ -128,7 +128,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#processor = new Processor<T>({
       holding: this.#store.holding,
       metrics,
-      keyFunc: this.#store.holding.keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
       stopTimeoutMs: options.handlerStopTimeoutMs,
       clock: this.#clock,

@@ -5,6 +5,7 @@ import { isOlder, metaOf } from "../meta/object.ts";
 import { type Status, StatusError, statusErrorOf } from "../meta/status.ts";
 import { IndexFuncError } from "../store/errors.ts";
 import { callGuarded } from "../util/errors.ts";
+import { defined } from "../util/json.ts";
 import { guardedLogger, type Logger, logsThrown, News } from "../util/logger.ts";
 import { guardedMetrics, type Metrics } from "../util/metrics.ts";
 
@@ -161,14 +162,8 @@ export class Quarantine {
 
 /** The report of an object that could not be stored. */
 export function quarantinedBy(error: Error, object: unknown): Quarantined {
-  const metadata = metaOf(object);
   const key = error instanceof IndexFuncError ? error.key : undefined;
-  return {
-    reason: error.message,
-    path: "",
-    ...(key === undefined ? {} : { key }),
-    ...(metadata?.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
-  };
+  return defined({ reason: error.message, path: "", key, resourceVersion: metaOf(object)?.resourceVersion });
 }
 
 /** Whether a watch ended because a frame of it could not be decoded: no JSON, or over the size limit. */

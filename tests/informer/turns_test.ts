@@ -346,12 +346,11 @@ describe("Processor.prepareList", () => {
     const clock = new FakeClock();
     let isBroken = false;
     const processor = new Processor<Item>({
-      holding: new ObjectHolding(metaNamespaceKey),
-      resyncCheckPeriodMs: 0,
-      keyFunc: (object) => {
+      holding: new ObjectHolding((object) => {
         if (isBroken && metaNamespaceKey(object) === "item-2") throw new Error("no key any more");
         return metaNamespaceKey(object);
-      },
+      }),
+      resyncCheckPeriodMs: 0,
       clock,
       logger: silentLogger,
       name: "items",

@@ -38,7 +38,7 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     name: "snapshot: a restart forgets which events a proof has passed",
     file: "src/informer/snapshot/content.ts",
     within: "#take",
-    find: "...(this.#watchedVersion !== undefined && { watchedVersion: this.#watchedVersion }),",
+    find: "watchedVersion: this.#watchedVersion,",
     replace: "",
     test: "tests/workers/reflector_object_test.ts",
   },
@@ -156,8 +156,8 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "snapshot: the uid of the cluster is not saved with it",
     file: "src/informer/snapshot/storage.ts",
-    find: "    ...(clusterUid !== undefined && { clusterUid }),\n",
-    replace: "",
+    find: "defined({ resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid })",
+    replace: "defined({ resourceVersion, watchedVersion, savedAtMs, needsList })",
     test: "tests/snapshots/chunked_storage_test.ts",
   },
   {

@@ -615,8 +615,9 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: the version is saved ahead of the content",
     file: KEEPER,
-    find: "      resourceVersion,\n      ...(this.#watchedVersion",
-    replace: "      resourceVersion: String(Number(resourceVersion) + 1),\n      ...(this.#watchedVersion",
+    find: "      resourceVersion,\n      watchedVersion: this.#watchedVersion",
+    replace:
+      "      resourceVersion: String(Number(resourceVersion) + 1),\n      watchedVersion: this.#watchedVersion",
   },
   {
     name: "snapshot: deletes are not saved",

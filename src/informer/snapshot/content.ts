@@ -20,7 +20,7 @@ import {
   type SnapshotStorage,
 } from "./storage.ts";
 import { monotonicNow, type TimerHandle } from "../../util/clock.ts";
-import { isPlainJson, isSameJson } from "../../util/json.ts";
+import { defined, isPlainJson, isSameJson } from "../../util/json.ts";
 import type { StoreEvent } from "../events.ts";
 import { Backoff } from "../../util/backoff.ts";
 
@@ -281,12 +281,12 @@ export class SnapshotKeeper<T> {
 
   /** The status of the saves. */
   status(): Omit<SnapshotStatus, "load" | "refusal"> {
-    return {
+    return defined({
       failedSaves: this.#failedSaves,
-      ...(this.#lastError !== undefined && { lastError: this.#lastError }),
-      ...(this.#savedResourceVersion !== undefined && { savedResourceVersion: this.#savedResourceVersion }),
-      ...(this.#lastSaveTimeMs !== undefined && { lastSaveTimeMs: this.#lastSaveTimeMs }),
-    };
+      lastError: this.#lastError,
+      savedResourceVersion: this.#savedResourceVersion,
+      lastSaveTimeMs: this.#lastSaveTimeMs,
+    });
   }
 
   /** Saves what is left, and closes the storage; gives up after a time. */
@@ -352,7 +352,6 @@ export class SnapshotKeeper<T> {
   /** Takes the changes since the last save, and the version of the content, in one turn. */
   #take(): SnapshotChange {
     const { store, clock, quarantine, reflector } = this.#context;
-    const clusterUid = this.#clusterUid();
     const { held, holding } = store;
     const puts: SnapshotPut[] = [];
     const deletes: string[] = [];
@@ -362,16 +361,16 @@ export class SnapshotKeeper<T> {
       else puts.push(new Put(key, object, holding));
     }
     const resourceVersion = held.lastStoreSyncResourceVersion();
-    const change = {
+    const change = defined<SnapshotChange>({
       resourceVersion,
-      ...(this.#watchedVersion !== undefined && { watchedVersion: this.#watchedVersion }),
+      watchedVersion: this.#watchedVersion,
       savedAtMs: reflector().status().lastContactTimeMs ?? clock.now(),
       needsList: !this.#hasPosition || quarantine.losses > this.#repairedLosses || quarantine.keys.size > 0,
-      ...(clusterUid !== undefined && { clusterUid }),
+      clusterUid: this.#clusterUid(),
       replaces: this.#replaces,
       puts,
       deletes,
-    };
+    });
     this.#changed = new Set();
     this.#replaces = false;
     this.#isDue = false;
@@ -417,11 +416,7 @@ class Put<T> implements SnapshotPut {
   get head(): ObjectHead {
     const { apiVersion, kind } = this.held as ObjectHead;
     const { metadata } = this.#holding.head(this.held);
-    return {
-      ...(apiVersion !== undefined && { apiVersion }),
-      ...(kind !== undefined && { kind }),
-      metadata,
-    };
+    return defined({ apiVersion, kind, metadata });
   }
 
   json(): string {

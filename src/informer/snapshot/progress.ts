@@ -9,6 +9,7 @@ import type { Clock } from "../../util/clock.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import { DecodeError } from "../../meta/request.ts";
 import { errorMessage } from "../../util/errors.ts";
+import { defined } from "../../util/json.ts";
 import type { SnapshotStatus } from "./storage.ts";
 
 /** How long the server may take to answer a question. */
@@ -188,9 +189,6 @@ export class ClusterCheck {
   }
 
   status(): Pick<SnapshotStatus, "clusterUid" | "clusterUnknown"> {
-    return {
-      ...(this.#uid !== undefined && { clusterUid: this.#uid }),
-      ...(this.#unknown !== undefined && { clusterUnknown: this.#unknown }),
-    };
+    return defined({ clusterUid: this.#uid, clusterUnknown: this.#unknown });
   }
 }

@@ -9,6 +9,7 @@
 
 import type { ObjectHead } from "../../text/object_reader.ts";
 import { CacheError } from "../../util/errors.ts";
+import { defined } from "../../util/json.ts";
 import type { Reflector } from "../../reflector/reflector.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { Quarantine } from "../../reflector/quarantine.ts";
@@ -125,13 +126,7 @@ export interface SnapshotChange extends SavedVersion {
 /** The version alone, of a change or of what was saved. */
 export function versionOf(version: SavedVersion): SavedVersion {
   const { resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid } = version;
-  return {
-    resourceVersion,
-    ...(watchedVersion !== undefined && { watchedVersion }),
-    savedAtMs,
-    needsList,
-    ...(clusterUid !== undefined && { clusterUid }),
-  };
+  return defined({ resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid });
 }
 
 /**
