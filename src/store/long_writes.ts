@@ -6,7 +6,26 @@ import { type Entry, newEntry } from "./index_bucket.ts";
 import type { Indexers } from "./index_func.ts";
 import type { ReplaceOptions } from "./store.ts";
 import { StoreIndex, type Values } from "./store_index.ts";
-import type { Content } from "./thread_safe_store.ts";
+
+/** The content of a store, and what a write of several turns needs to know of the other writes meanwhile. */
+export interface StoreContent<T> {
+  readonly entries: ReadonlyMap<string, Entry<T>>;
+  readonly index: StoreIndex<T>;
+  /** The resourceVersion that the content has reached. */
+  resourceVersion: string;
+  /** Grows with every change of the objects, and of the indices. */
+  readonly writes: number;
+  /** Grows when the indices are others than before. */
+  readonly indexChanges: number;
+  /** Sets that receive the keys of the objects that are written. */
+  readonly journals: Set<Set<string>>;
+  /** Puts an object in under these values, and returns the one it replaces. */
+  put(key: string, object: T, values: Values): T | undefined;
+  /** Removes an object, and returns it. */
+  remove(key: string): T | undefined;
+  /** Has other entries from now on, in indices of their own. */
+  become(entries: Map<string, Entry<T>>, index: StoreIndex<T>): void;
+}
 
 /** The content that takes the place of another. */
 export interface NewContent<T> {
@@ -42,7 +61,7 @@ interface Differences<T> {
  * the same.
  */
 export class ContentReplacement<T> {
-  readonly #content: Content<T>;
+  readonly #content: StoreContent<T>;
   readonly #next: NewContent<T>;
   readonly #options: ReplaceOptions<T>;
   readonly #stepObjects: number;
@@ -55,7 +74,7 @@ export class ContentReplacement<T> {
   /** Puts in what was prepared; `undefined` if it does not hold any more. */
   #apply: () => boolean = () => false;
 
-  constructor(content: Content<T>, next: NewContent<T>, options: ReplaceOptions<T> = {}) {
+  constructor(content: StoreContent<T>, next: NewContent<T>, options: ReplaceOptions<T> = {}) {
     this.#content = content;
     this.#next = next;
     this.#options = options;
@@ -205,7 +224,7 @@ export class ContentReplacement<T> {
  * @throws {IndexFuncError} An index function threw; nothing was added.
  */
 export function* additionSteps<T>(
-  content: Content<T>,
+  content: StoreContent<T>,
   indexers: Indexers<T>,
   stepObjects: number = STEP_OBJECTS,
 ): Steps {

@@ -2,7 +2,7 @@ import { resourceVersionOf } from "../meta/object.ts";
 import type { Steps } from "../util/turns.ts";
 import { BucketIterator, type Entry, newEntry } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
-import { additionSteps, ContentReplacement, type NewContent } from "./long_writes.ts";
+import { additionSteps, ContentReplacement, type NewContent, type StoreContent } from "./long_writes.ts";
 import type { Indexer, KeyedTransaction, OnIndexFailure, ReplaceOptions } from "./store.ts";
 import { StoreIndex, type Values } from "./store_index.ts";
 
@@ -245,22 +245,18 @@ type Lookups<T, I extends string> = Omit<
 >;
 
 /** The entries of a store, their indices, and the resourceVersion that they have reached. */
-export class Content<T> {
+class Content<T> implements StoreContent<T> {
   entries: Map<string, Entry<T>> = new Map();
   index: StoreIndex<T>;
   resourceVersion = "";
-  /** Grows with every change of the objects, and of the indices. */
   writes = 0;
-  /** Grows when the indices are others than before. */
   indexChanges = 0;
-  /** Sets that receive the keys of the objects that are written, for writes that take several turns. */
   readonly journals: Set<Set<string>> = new Set();
 
   constructor(indexers: Indexers<T>) {
     this.index = new StoreIndex<T>(indexers);
   }
 
-  /** Puts an object in under these values, and returns the one it replaces. */
   put(key: string, object: T, values: Values): T | undefined {
     this.#wrote(key);
     const entry = this.entries.get(key);
@@ -276,7 +272,6 @@ export class Content<T> {
     return old;
   }
 
-  /** Removes an object, and returns it. */
   remove(key: string): T | undefined {
     const entry = this.entries.get(key);
     if (entry === undefined) return undefined;
@@ -293,7 +288,6 @@ export class Content<T> {
     this.indexChanges++;
   }
 
-  /** Has other entries from now on, in indices of their own. */
   become(entries: Map<string, Entry<T>>, index: StoreIndex<T>): void {
     if (index.size !== this.index.size) this.indexChanges++;
     this.writes++;
