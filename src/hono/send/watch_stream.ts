@@ -159,10 +159,12 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.stop();
   }
 
-  /** Ends the watch, without the remaining events. */
+  /** Ends the watch, without the remaining events. What waits already does so for its reader, for a time. */
   stop(): void {
-    if (this.#isOpen) this.#outlet.close();
+    if (!this.#isOpen) return;
+    this.#outlet.close();
     this.onGone();
+    if (this.#outlet.queuedBytes > 0) this.#awaitReader();
   }
 
   /** The reader has disconnected, or was. */
@@ -172,18 +174,18 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.#watchers.detach(this);
     this.#feed.close();
     this.#life.close();
-    this.#request.settings.clock.clearTimeout(this.#stallTimer);
+    this.#awaitNoReader();
     this.#request.reader.readers.watches.delete(this);
     this.#release();
   }
 
   /** Bytes came into the outlet, or left it. */
   onQueued(bytes: number): void {
-    if (!this.#isOpen) return;
     const { reader } = this.#request;
     if (bytes < 0) reader.give(-bytes);
     else if (!reader.take(bytes)) return this.#disconnect(newSpentError("watch"));
-    if (bytes > 0 || !this.#isBlocked || !this.#hasRoom()) return;
+    if (!this.#isOpen && this.#outlet.queuedBytes === 0) this.#awaitNoReader();
+    if (!this.#isOpen || bytes > 0 || !this.#isBlocked || !this.#hasRoom()) return;
     this.#isBlocked = false;
     this.wake();
   }
@@ -229,13 +231,17 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     }, writeTimeoutMs);
   }
 
+  #awaitNoReader(): void {
+    this.#request.settings.clock.clearTimeout(this.#stallTimer);
+    this.#stallTimer = undefined;
+  }
+
   #newStalledError(): Error {
     return newStalledError("watch", this.#request.settings.writeTimeoutMs);
   }
 
   /** The reader reads nothing, or too little. Waiting pieces are dropped, too. */
   #disconnect(reason: Error): void {
-    if (!this.#isOpen) return;
     this.onGone();
     this.#outlet.error(reason);
   }

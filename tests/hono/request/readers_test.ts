@@ -373,6 +373,29 @@ describe("Reader, one that reads nothing", () => {
     await reader.cancel();
     assert.equal(clock.pendingTimers, 0);
   });
+
+  it("of a watch that has ended, or fell behind, is disconnected as well, and one that reads slowly has all of it", async () => {
+    for (const type of ["application/json", "text/event-stream"]) {
+      const { api, informer, clock } = apiOf([], { writeTimeoutMs: 5_000, eventWindow: 5 });
+      const open = (query = "") => api.request(WATCH + query, { headers: { Accept: type } });
+      const ended = await open("&timeoutSeconds=2");
+      const late = await open();
+      const slow = (await open("&timeoutSeconds=3")).body!.getReader();
+      for (let version = 30_001; version <= 30_040; version++) {
+        informer.put(object("shop/a", version, { spec: "x".repeat(10_000) }));
+        await settle();
+        if (version % 4 === 0) await slow.read();
+      }
+      await clock.advance(3_000);
+      for (let chunk = await slow.read(); !chunk.done; chunk = await slow.read()) await clock.advance(1_000);
+      await clock.advance(5_000);
+      for (const { body } of [ended, late]) {
+        const closed = body!.getReader().closed;
+        await assert.rejects(closed, /the client has read nothing of the watch for 5000 ms/, type);
+      }
+      assert.equal(clock.pendingTimers, 0);
+    }
+  });
 });
 
 describe("Readers, the bytes that wait for them,", () => {

@@ -11,6 +11,11 @@ import { readApi } from "../read_api.ts";
 const MAX_READERS = 60;
 const STEPS = 3_000;
 const USERS = ["jane", "joe", "ann"];
+const ACCEPTED = [
+  "application/json",
+  "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+  "text/event-stream,application/json",
+];
 
 describe("Readers that read slowly, vanish, and lose their permission", () => {
   it("leave nothing behind: no timer, no place taken, nothing sent that is not allowed", async () => {
@@ -55,8 +60,17 @@ describe("Readers that read slowly, vanish, and lose their permission", () => {
             "/api/v1/pods",
             "/api/v1/pods?watch=1",
             `/api/v1/pods?watch=1&resourceVersion=${version}`,
+            "/api/v1/pods?watch=1&timeoutSeconds=5",
+            "/api/v1/pods?limit=60",
+            "/api/v1/pods?sortBy=metadata.name:desc",
+            "/api/v1/pods?sortBy=metadata.name:desc&limit=20&watch=1",
+            "/api/v1/pods?groupBy=spec.text&watch=1",
           ]);
-          const headers = { Authorization: pick(USERS) };
+          const headers = {
+            "Authorization": pick(USERS),
+            "Accept-Encoding": pick(["gzip", "identity"]),
+            "Accept": pick(ACCEPTED),
+          };
           const response = await api.request(path, { headers });
           statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
           if (response.status === 200) readers.add(response.body!.getReader());
