@@ -133,8 +133,8 @@ export class ListBodies implements Keeper {
     for (const { chunkBytes } of this.#left) bytes += chunkBytes;
     for (const oldest of this.#left) {
       if (bytes <= most) return;
-      // The last chunk of this body is being counted.
-      if (oldest === body) continue;
+      // The last chunk of this body is being counted, or of the one for which this one was dropped.
+      if (oldest === body || oldest === this.#growing) continue;
       bytes -= oldest.chunkBytes;
       oldest.release();
     }

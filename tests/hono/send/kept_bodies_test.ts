@@ -123,6 +123,20 @@ describe("ListBodies.take", () => {
     assert.deepEqual([get("first"), bodies.bytes, bodies.dropSome()], [undefined, 0, false]);
   });
 
+  it("takes none of the one that grows either where that was left, and another one is left for it", () => {
+    const { bodies, add } = newBodies({ maxBytes: 160 });
+    const [left, kept] = [add("left", 9), add("kept", 9)];
+    assert.equal(left.read(4), "0123");
+    left.body.drop();
+    assert.equal(kept.read(6), "012345");
+    assert.equal(left.read(1), "4");
+    assert.deepEqual([left, kept].map(({ body }) => body.chunkBytes), [50, 0]);
+    assert.deepEqual([bodies.kept.size, bodies.bytes], [0, 50]);
+    assert.deepEqual([left.read(9), kept.read(9)], ["5678.", "678."]);
+    closeAll(left, kept);
+    assert.equal(bodies.bytes, 0);
+  });
+
   it("takes the bytes of bodies that are left, the oldest first, and none of the one that grows", () => {
     const { bodies, add, isFree } = newBodies();
     const [oldest, older, newest] = [add("oldest", 9), add("older", 9), add("newest", 9)];
