@@ -84,7 +84,7 @@ export function answerWatch(
   }
   const isLost = (signal: AbortSignal) => fresh.isLost(from, signal);
   const feed = new EventFeed(watchers, { ...common, cursor, resourceVersion: from, isLost });
-  return respond(openWatch(watchers, feed, life), { hasInitialEvents: false });
+  return respond(openWatch(watchers, feed, life), { hasInitialEvents: false, after: from });
 }
 
 function lifeOf(
@@ -165,17 +165,18 @@ const EVENT_STREAM_TYPE = "text/event-stream; charset=utf-8";
  * An ERROR event, which is 410 for a reader that has fallen behind, becomes an event named `expired`, with
  * the Status as its data and an empty `id`: the next connection begins with the initial events.
  *
- * @param expired Why the reader cannot resume where it has been: the
- * first event. Then `lines` have initial events.
+ * @param options.after The resourceVersion that the reader has seen.
+ * @param options.expired Why the reader cannot resume where it has been: the first event. Then `lines` have
+ * initial events.
  */
 function eventStream(
   lines: ReadableStream<Uint8Array>,
-  options: { readonly hasInitialEvents: boolean; readonly expired?: Status | undefined },
+  options: { readonly hasInitialEvents: boolean; readonly after?: string; readonly expired?: Status },
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   const reader = lines.getReader();
   const events = new ObjectTextReader().events();
   const cutter = new LineCutter(Infinity, events);
-  const ids = newEventIds(options.hasInitialEvents);
+  const ids = newEventIds(options.hasInitialEvents, options.after);
   // The time after which a browser connects again:
   // https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource-retry
   let text = "retry: 1000\n\n";
@@ -223,8 +224,7 @@ function messageOf({ type, object }: WatchLine, line: string | undefined, idOf: 
 /** The line with the id of the next message, from which a reader may resume; empty where it has none. */
 type EventIds = (resourceVersion: string, isInitialEnd: boolean) => string;
 
-function newEventIds(isInitial: boolean): EventIds {
-  let last = "";
+function newEventIds(isInitial: boolean, last = ""): EventIds {
   return (resourceVersion, isInitialEnd) => {
     if (isInitialEnd) isInitial = false;
     if (isInitial || compareResourceVersions(resourceVersion, last) <= 0) return "";
