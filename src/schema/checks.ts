@@ -63,12 +63,7 @@ export function checkList(
         "whose rows are no objects; ask for application/json without as=Table",
     );
   }
-  if (
-    list.kind === "Status" && list.status === "Failure" &&
-    issuesOf(schemas.statusSchema(), list) === undefined
-  ) {
-    throw new StatusError(list as Status);
-  }
+  if (list.status === "Failure" && isStatus(schemas, list)) throw new StatusError(list);
   // Fields that a list of a named kind leaves out are empty, as for Go's clients.
   const isWhole = "items" in list && "metadata" in list;
   const isByKind = typeof list.kind === "string" && list.kind.endsWith("List");

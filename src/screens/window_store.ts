@@ -205,7 +205,8 @@ export class WindowStore<Row> {
         return this.#become({ state: "refused", error });
       }
       if (isShown && (error === undefined || isExpired(error))) {
-        this.#becomeStaleIn(REOPEN_MS);
+        const reopened = new Error("the window is opened again");
+        this.#reopening = clock.setTimeout(() => this.#becomeStale(reopened), REOPEN_MS);
         if (wasOpen) continue;
       } else this.#becomeStale(error ?? new Error("the window ended before it showed anything"));
       const leastMs = error instanceof StatusError ? error.retryAfterMs ?? 0 : 0;
@@ -286,13 +287,6 @@ export class WindowStore<Row> {
       state: isStale ? "stale" : "live",
       error: isStale ? error instanceof StaleServerError ? error : new StaleServerError() : undefined,
     });
-  }
-
-  #becomeStaleIn(ms: number): void {
-    this.#reopening = this.#clock.setTimeout(
-      () => this.#becomeStale(new Error("the window is opened again")),
-      ms,
-    );
   }
 
   #becomeStale(error: Error | undefined): void {

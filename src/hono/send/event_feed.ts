@@ -62,8 +62,6 @@ const MOST_UNITS = 40_000;
 // The cost of encoding a character.
 const ENCODE_UNITS = 0.5;
 
-type InitialState<T> = Pick<Snapshot<T>, "length" | "key" | "object" | "answers">;
-
 /** ADDED events of what is there, if they are requested, then the events of the log. */
 export class EventFeed<T extends KubernetesObject> implements Feed {
   readonly #content: Content<T>;
@@ -82,7 +80,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
   #skipThrough: string;
   readonly #isFuture: boolean;
   /** The objects of which the reader receives ADDED events first. */
-  #initial: InitialState<T> | undefined;
+  #initial: Snapshot<T> | undefined;
   #initialSent = 0;
   /** Ends the wait of a reader from the future. */
   #waiting: AbortController | undefined;
@@ -154,7 +152,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
     return { bytes, units, isCut: false, hasMore: this.hasNext };
   }
 
-  #initialPiece(initial: InitialState<T>): Piece {
+  #initialPiece(initial: Snapshot<T>): Piece {
     const length = this.#reader.readers.watchPieceLength;
     const { selection, view, allowBookmarks } = this.#group.kind;
     const { holding } = this.#content;

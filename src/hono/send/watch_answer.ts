@@ -182,7 +182,7 @@ function eventStream(
   let text = "retry: 1000\n\n";
   if (options.expired !== undefined) text += expiredEvent(JSON.stringify(options.expired));
   return new ReadableStream<Uint8Array<ArrayBuffer>>({
-    // A reader that reads nothing would not be told that its watch has broken off.
+    // A watch that breaks off ends the response at once, also where its reader reads nothing.
     start: (controller) => void reader.closed.catch((error) => controller.error(error)),
     async pull(controller) {
       while (text === "") {

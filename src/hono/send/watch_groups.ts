@@ -182,8 +182,7 @@ export class WatchGroup<T extends KubernetesObject> {
     let hasPosition = true;
     // The changes of a relist go out together.
     while (to < head && (isWithinStep || (length < most && units < MOST_UNITS))) {
-      const entry = entries.at(to++ - tail);
-      if (entry === undefined) continue;
+      const entry = entries.at(to++ - tail)!;
       const isBookmark = entry.type === "BOOKMARK";
       if (!isWithinStep) deletes = parts.length;
       isWithinStep = !isBookmark && isSameStep(entry, entries.at(to - tail));
@@ -246,7 +245,7 @@ export class WatchGroup<T extends KubernetesObject> {
     const { hasLabels, hasFields } = this.kind.selection ?? {};
     if (hasLabels?.(entry[which]) === false) return false;
     if (hasFields === undefined) return true;
-    const object = this.#all.views.opened(entry, which)!;
+    const object = this.#all.views.opened(entry, which);
     if (object !== entry[which]) onOpen();
     return hasFields(object);
   }
@@ -278,9 +277,9 @@ export class EntryViews<T extends KubernetesObject> {
     this.#holding = holding;
   }
 
-  opened(entry: LogEntry<T>, which: "object" | "oldObject"): T | undefined {
-    const held = entry[which];
-    if (held === undefined) return undefined;
+  /** An object of an entry that has it, for a look at it. */
+  opened(entry: LogEntry<T>, which: "object" | "oldObject"): T {
+    const held = entry[which]!;
     const known = entry.views?.[which];
     if (known !== undefined) return known;
     const object = this.#holding.peek(held);
@@ -289,10 +288,9 @@ export class EntryViews<T extends KubernetesObject> {
     return object;
   }
 
-  /** Whether the two states of an entry differ in none of the fields. Texts that differ say that they do. */
+  /** Whether both states of an entry differ in none of the fields. Texts that differ say that they do. */
   showsNothingNew({ object, oldObject }: LogEntry<T>, fields: FieldCut): boolean {
-    if (object === undefined || oldObject === undefined) return false;
-    const [now, before] = [object, oldObject].map((held) =>
+    const [now, before] = [object!, oldObject!].map((held) =>
       this.#holding.json(held, fields) ?? jsonOf(fields.object(this.#holding.peek(held)))
     );
     return now === before;
@@ -335,7 +333,7 @@ export class EntryViews<T extends KubernetesObject> {
     const from = { view, holding: this.#holding, form: "event", resourceVersion: shown } as const;
     const text = viewText(entry[which]!, from);
     if (text !== undefined) return eventLine(type, text);
-    return eventText(type, view.event(atVersion(this.opened(entry, which)!, shown)));
+    return eventText(type, view.event(atVersion(this.opened(entry, which), shown)));
   }
 
   passEnds(): void {

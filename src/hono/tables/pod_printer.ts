@@ -1,5 +1,5 @@
 import type { KubernetesObject } from "../../meta/object.ts";
-import { AGE, NAME, type Printer, printer, since, WIDE } from "./columns.ts";
+import { AGE, isConditionTrue, NAME, type Printer, printer, since, WIDE } from "./columns.ts";
 
 interface Terminated {
   readonly exitCode?: number;
@@ -172,7 +172,7 @@ function summary(pod: Pod): Summary {
 
   const sidecarRestarts: Restarts = { restarts: 0, lastRestart: undefined };
   const isInitializing = addInitContainers(pod, { result, sidecars, sidecarRestarts });
-  if (!isInitializing || isTrue(conditions, "Initialized")) {
+  if (!isInitializing || isConditionTrue(pod, "Initialized")) {
     addContainers(pod, Object.assign(result, sidecarRestarts));
   }
 
@@ -236,7 +236,7 @@ function addContainers(pod: Pod, result: Summary): void {
     }
   }
   if (result.reason !== "Completed") return;
-  if (hasRunning && isTrue(pod.status?.conditions ?? [], "Ready")) result.reason = "Running";
+  if (hasRunning && isConditionTrue(pod, "Ready")) result.reason = "Running";
   else if (errorReason !== "") result.reason = errorReason;
   else if (hasRunning) result.reason = "NotReady";
 }
@@ -254,15 +254,9 @@ function endOf({ reason, signal, exitCode }: Terminated): string {
   return reason || (signal ? `Signal:${signal}` : `ExitCode:${exitCode ?? 0}`);
 }
 
-function isTrue(conditions: readonly Condition[], type: string): boolean {
-  return conditions.some((condition) => condition.type === type && condition.status === "True");
-}
-
 function readinessGates(pod: Pod): string {
   const gates = pod.spec?.readinessGates ?? [];
   if (gates.length === 0) return "<none>";
-  const met = gates.filter(({ conditionType }) =>
-    pod.status?.conditions?.find(({ type }) => type === conditionType)?.status === "True"
-  );
+  const met = gates.filter(({ conditionType }) => isConditionTrue(pod, conditionType));
   return `${met.length}/${gates.length}`;
 }

@@ -38,8 +38,6 @@ function selector(path: string): CellColumn {
   return ["Selector", "The labels of its pods.", selected(path), WIDE];
 }
 
-const strictSelector: Cell = (object) => selectorText(object, "spec.selector", "<invalid>");
-
 const readyOfDesired: Cell = (object) =>
   `${integerAt(object, "status.readyReplicas")}/${integerAt(object, "spec.replicas")}`;
 
@@ -114,7 +112,7 @@ export const WORKLOAD_PRINTERS: Readonly<Record<string, Printer>> = {
     ["Available", "The number of pods that are ready long enough.", integer("status.availableReplicas")],
     AGE,
     ...containerColumns(TEMPLATE),
-    ["Selector", "The labels of its pods.", strictSelector, WIDE],
+    ["Selector", "The labels of its pods.", (one) => selectorText(one, "spec.selector", "<invalid>"), WIDE],
   ),
   "apps/replicasets": printer(...REPLICA_COLUMNS, selector("spec.selector")),
   "autoscaling/scales": printer(
