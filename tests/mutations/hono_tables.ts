@@ -245,7 +245,7 @@ export const HONO_TABLES_FAULTS: readonly SuiteMutation[] = [
   {
     name: "tables: containers count for nothing while an init container runs again",
     file: "src/hono/tables/pod_printer.ts",
-    find: 'if (!isInitializing || isTrue(conditions, "Initialized")) {',
+    find: 'if (!isInitializing || isConditionTrue(pod, "Initialized")) {',
     replace: "if (!isInitializing) {",
     test: "tests/hono/tables/tables_test.ts",
   },
@@ -266,8 +266,8 @@ export const HONO_TABLES_FAULTS: readonly SuiteMutation[] = [
   {
     name: "tables: a pod whose containers have completed runs while it is ready",
     file: "src/hono/tables/pod_printer.ts",
-    find: 'if (hasRunning && isTrue(pod.status?.conditions ?? [], "Ready"))',
-    replace: 'if (isTrue(pod.status?.conditions ?? [], "Ready"))',
+    find: 'if (hasRunning && isConditionTrue(pod, "Ready"))',
+    replace: 'if (isConditionTrue(pod, "Ready"))',
     test: "tests/hono/tables/tables_test.ts",
   },
   {

@@ -491,7 +491,7 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
   {
     name: "openWindow: stays live though the next stream shows nothing",
     file: "src/screens/window_store.ts",
-    find: "this.#becomeStaleIn(REOPEN_MS);",
+    find: "this.#reopening = clock.setTimeout(() => this.#becomeStale(reopened), REOPEN_MS);",
     replace: "",
     test: "tests/screens/window_store_test.ts",
   },
