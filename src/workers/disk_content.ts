@@ -138,10 +138,9 @@ export class DiskContent {
   }
 
   put(key: string, held: unknown, json: () => string): void {
-    const { apiVersion, kind, uid, resourceVersion, namespace, labels } = held instanceof TextObject
-      ? held
-      : newTextObject(key, "", json());
-    const fields = held instanceof TextObject ? this.#bodies.takeFields(held.text) : undefined;
+    const object = held instanceof TextObject ? held : newTextObject(key, "", json());
+    const { apiVersion, kind, uid, resourceVersion, namespace, labels } = object;
+    const fields = this.#bodies.takeFields(object.text);
     this.#sql.exec(
       "INSERT INTO listwatch_objects(key, body, uid, version, namespace, type, labels, fields) " +
         "VALUES(?, ?, ?, ?, ?, ?, ?, ?) " +

@@ -18,7 +18,7 @@ export function waitBeforeStart(sql: SqlDatabase, nowMs: number): number {
   const last = readState<Start>(sql, START);
   // One that has ended while it waited has asked nothing. The clock may have been set back since.
   const restMs = (last?.atMs ?? 0) - nowMs;
-  if (last !== undefined && restMs > 0 && restMs <= LONGEST_WAIT_MS) return restMs;
+  if (restMs > 0 && restMs <= LONGEST_WAIT_MS) return restMs;
   const inVain = last?.saved === saved ? last.inVain + 1 : 0;
   const waitMs = inVain < 2 ? 0 : Math.min(FIRST_WAIT_MS * 2 ** (inVain - 2), LONGEST_WAIT_MS);
   const leftMs = Math.min(waitMs, Math.max(0, waitMs + restMs));

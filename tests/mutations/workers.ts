@@ -32,6 +32,27 @@ export const WORKERS_FAULTS: readonly SuiteMutation[] = [
     test: "tests/workers/disk_objects_test.ts",
   },
   {
+    name: "workers: what the log has dropped before the first call is deleted at once",
+    file: "src/workers/disk_objects.ts",
+    find: "mark === undefined || nowMs - mark.atMs < READERS_MS",
+    replace: "mark === undefined",
+    test: "tests/workers/disk_objects_test.ts",
+  },
+  {
+    name: "workers: a sweep that is due while another one runs is lost",
+    file: "src/workers/disk_objects.ts",
+    find: "this.#sweepTo === undefined && mark.unstored",
+    replace: "mark.unstored",
+    test: "tests/workers/disk_objects_test.ts",
+  },
+  {
+    name: "workers: rows lead to a content of which the entry of an addition is not there",
+    file: "src/workers/disk_objects.ts",
+    find: " || puts.length > 0;",
+    replace: ";",
+    test: "tests/workers/disk_history_test.ts",
+  },
+  {
     name: "workers: every sweep is followed by another one",
     file: "src/workers/disk_objects.ts",
     find: "this.#sweptCount = mark.unstored;",

@@ -268,6 +268,19 @@ describe("ExecCredentials", () => {
     assert.equal(runs(), 5);
   });
 
+  it("counts the time of a token from when the plugin gave it", async () => {
+    const clock = new FakeClock();
+    const late = plugin(
+      "late",
+      '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":' +
+        '{"token":"abc","expirationTimestamp":"1970-01-01T00:01:50Z"}}',
+    );
+    const credentials = new ExecCredentials(late, { ...options, clock });
+    await clock.advance(100_000);
+    for (let i = 0; i < 3; i++) await credentials.token();
+    assert.equal(readFileSync(join(folder, "late.count"), "utf8"), "run\n");
+  });
+
   it("keeps a certificate when another one was refused", async () => {
     const status = { clientCertificateData: "new", clientKeyData: "its key" };
     const config = plugin(
@@ -388,16 +401,17 @@ describe("ExecCredentials", () => {
 
   it("gives the plugin KUBERNETES_EXEC_INFO, the variables of the process, its own, and no stdin", async () => {
     process.env.LISTWATCH_PLUGIN_TEST = "the process";
+    process.env.LISTWATCH_PLUGIN_OWN = "the process";
     const seen = join(folder, "asking.info");
     const command = file(
       "asking",
-      `#!/bin/sh\nread answer\necho "$KUBERNETES_EXEC_INFO$X$1$LISTWATCH_PLUGIN_TEST" > ${seen}\n` +
+      `#!/bin/sh\nread answer\necho "$KUBERNETES_EXEC_INFO$LISTWATCH_PLUGIN_OWN$1$LISTWATCH_PLUGIN_TEST" > ${seen}\n` +
         `echo '{"apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"t"}}'\n`,
     );
     const config = {
       command,
       args: ["arg"],
-      env: [{ name: "X", value: "mine" }],
+      env: [{ name: "LISTWATCH_PLUGIN_OWN", value: "mine" }],
       apiVersion: "client.authentication.k8s.io/v1beta1",
     };
     const infoOf = async (...[config, options]: ConstructorParameters<typeof ExecCredentials>) => {

@@ -365,6 +365,24 @@ describe("DiskHistory", () => {
     assert.deepEqual([positions(third?.entries), third?.base], [[13], "12"]);
   });
 
+  it("has nothing where the entry of an object that was added could be neither written nor refused", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11]);
+    const entry = first.entry("12");
+    first.disk.save({
+      resourceVersion: "12",
+      savedAtMs: 1,
+      needsList: false,
+      replaces: false,
+      puts: [{ key: entry.key, held: entry.object, head: {}, json: () => "{}" }],
+      deletes: [],
+    });
+    sql.failsWith = (query) => /^(INSERT|DELETE)/.test(query) ? new Error("full") : undefined;
+    first.history.append(1, entry);
+    sql.failsWith = undefined;
+    assert.equal(new Process(sql).restored("12"), undefined);
+  });
+
   it("has nothing where the entry of the last change, or the rest of a list, could be neither written nor refused", () => {
     const isFull = (query: string) => /^(INSERT|DELETE)/.test(query) ? new Error("full") : undefined;
     for (const written of [0, 1, 2, 3]) {

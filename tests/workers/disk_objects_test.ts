@@ -6,6 +6,7 @@ import { newStore } from "@listwatch/cache/store";
 import { pod } from "@listwatch/cache/testing";
 import { DiskObjects } from "@listwatch/cache/workers";
 import type { ObjectText } from "../../src/text/object_text_reader.ts";
+import type { TextObject } from "../../src/text/lazy_object.ts";
 import { newCache } from "../../src/store/cache.ts";
 import { heldStoreOf } from "../../src/store/holding.ts";
 import { FakeClock } from "../../src/testing/fake_clock.ts";
@@ -91,6 +92,22 @@ describe("DiskObjects", () => {
     const other = held.getByKey("shop/web-10")!.metadata!;
     assert.equal(one.resourceVersion, "9");
     assert.equal(one.labels, other.labels, "the same labels are in memory once");
+  });
+
+  it("loads an object of no namespace and of no labels as one", () => {
+    const sql = new NodeSql();
+    const { disk, store, save } = openStore(sql);
+    disk.load(IDENTITY);
+    store.add({ apiVersion: "v1", kind: "Node", metadata: { name: "n1" } });
+    save(["n1"], { replaces: true });
+    const [{ key, held }] = loaded(sql).entries!;
+    const { namespace, labels, uid } = held as TextObject;
+    assert.deepEqual({ key, namespace, labels, uid }, {
+      key: "n1",
+      namespace: undefined,
+      labels: undefined,
+      uid: undefined,
+    });
   });
 
   it("loads what could not be held as text with the same metadata", () => {
@@ -421,7 +438,8 @@ describe("DiskObjects", () => {
     assert.equal(looks, 0);
   });
 
-  it("deletes the states of events five minutes after the log has dropped them, in as many steps as it takes", async () => {
+  /** An object that was updated twice, with the events of it. */
+  function updatedTwice() {
     const sql = new NodeSql();
     const clock = new FakeClock();
     const { disk, store, save } = openStore(sql, new DiskObjects(sql, { clock }));
@@ -441,6 +459,11 @@ describe("DiskObjects", () => {
       while (disk.reclaim({ isListing: false, limit: 1 }));
       return [count(sql, "events"), count(sql, "bodies")];
     };
+    return { clock, history, reclaim };
+  }
+
+  it("deletes the states of events five minutes after the log has dropped them, in as many steps as it takes", async () => {
+    const { clock, history, reclaim } = updatedTwice();
     for (let minute = 0; minute < 10; minute++) {
       assert.deepEqual(reclaim(), [3, 3]);
       await clock.jump(60_000);
@@ -451,6 +474,37 @@ describe("DiskObjects", () => {
     assert.deepEqual(reclaim(), [3, 3]);
     await clock.jump(61_000);
     assert.deepEqual(reclaim(), [1, 2]);
+  });
+
+  it("keeps for five minutes what the log has dropped before the first call, too", async () => {
+    const { clock, history, reclaim } = updatedTwice();
+    history.evicted(2);
+    assert.deepEqual(reclaim(), [3, 3]);
+    await clock.jump(299_000);
+    assert.deepEqual(reclaim(), [3, 3]);
+    await clock.jump(1_000);
+    assert.deepEqual(reclaim(), [1, 2]);
+  });
+
+  it("sweeps what was not stored also where a crash has left so much that this takes longer", async () => {
+    const sql = new NodeSql();
+    const crashed = openStore(sql);
+    crashed.disk.load(IDENTITY);
+    for (let i = 0; i < 20; i++) crashed.store.add(pod(`old-${i}`, { namespace: "shop" }));
+    const clock = new FakeClock();
+    const { disk, store, save } = openStore(sql, new DiskObjects(sql, { clock }));
+    disk.load(IDENTITY);
+    for (let i = 0; i < 1_200; i++) store.add(pod(`web-${i}`, { namespace: "shop" }));
+    save(store.listKeys().slice(0, 100), { replaces: true });
+    assert.equal(disk.reclaim({ isListing: false, limit: 1 }), true);
+    await clock.jump(300_000);
+    assert.equal(disk.reclaim({ isListing: false, limit: 1 }), true);
+    assert.equal(count(sql, "bodies"), 1_218);
+    for (let minute = 0; minute < 2; minute++) {
+      while (disk.reclaim({ isListing: false }));
+      await clock.jump(60_000);
+    }
+    assert.equal(count(sql, "bodies"), 100);
   });
 
   it("sweeps nothing of a list that takes ten minutes, before it is stored and after it", async () => {
@@ -477,6 +531,13 @@ describe("DiskObjects", () => {
 });
 
 describe("DiskBodies.takeFields", () => {
+  it("has none of a store without indices", () => {
+    const sql = new NodeSql();
+    createTables(sql);
+    const bodies = new DiskBodies(sql, 1_000);
+    assert.equal(bodies.takeFields(bodies.encode("{}", [])), undefined);
+  });
+
   it("has no values that were read before another field was added: one of them would be missing", () => {
     const sql = new NodeSql();
     createTables(sql);
@@ -525,6 +586,7 @@ describe("DiskBodies.encode", () => {
       bodies.wroteAll();
       assert.deepEqual(ids.map((id) => bodies.decode(id)), texts);
       assert.equal(count(sql, "bodies"), 2 * (again + 1));
+      assert.equal(bodies.count, 2 * (again + 1));
     }
   });
 });

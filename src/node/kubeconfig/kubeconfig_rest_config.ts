@@ -81,19 +81,14 @@ export async function restConfigFromKubeconfig(
   const context = kubeconfig.contexts.get(name);
   const useless = `Cannot use the context ${JSON.stringify(name)}`;
   if (context === undefined) throw new KubeconfigError(`${useless}: ${files} has no such context; ${known}`);
+  const fail = (kind: string, of: string | undefined, why: string) =>
+    new KubeconfigError(`${useless} of ${files}: its ${kind} ${JSON.stringify(of)} ${why}`);
   const cluster = kubeconfig.clusters.get(context.cluster);
   if (typeof cluster?.server !== "string" || cluster.server === "") {
-    const why = cluster === undefined ? "does not exist" : "has no server";
-    throw new KubeconfigError(
-      `${useless} of ${files}: its cluster ${JSON.stringify(context.cluster)} ${why}`,
-    );
+    throw fail("cluster", context.cluster, cluster === undefined ? "does not exist" : "has no server");
   }
   const user = kubeconfig.users.get(context.user ?? "") ?? (context.user ? undefined : {});
-  if (user === undefined) {
-    throw new KubeconfigError(
-      `${useless} of ${files}: its user ${JSON.stringify(context.user)} does not exist`,
-    );
-  }
+  if (user === undefined) throw fail("user", context.user, "does not exist");
   checkEntries(name, { context, cluster, user }, kubeconfig);
   const certificates = await tlsOptions(cluster, user);
   const server = withScheme(cluster.server, certificates);
@@ -280,11 +275,7 @@ async function credentials(
 }
 
 function impersonation(user: KubeconfigUser): Impersonation | undefined {
-  if (!user.as) return undefined;
-  return {
-    user: user.as,
-    ...(user["as-uid"] && { uid: user["as-uid"] }),
-    ...(user["as-groups"] && { groups: user["as-groups"] }),
-    ...(user["as-user-extra"] && { extra: user["as-user-extra"] }),
-  };
+  const { as, "as-uid": uid, "as-groups": groups, "as-user-extra": extra } = user;
+  if (!as) return undefined;
+  return { user: as, ...(uid && { uid }), ...(groups && { groups }), ...(extra && { extra }) };
 }

@@ -213,14 +213,7 @@ function pathsOf(env: Environment): string[] {
 
 interface Loaded {
   readonly path: string;
-  readonly content: RawKubeconfig;
-}
-
-interface RawKubeconfig {
-  readonly "current-context"?: unknown;
-  readonly clusters?: unknown;
-  readonly users?: unknown;
-  readonly contexts?: unknown;
+  readonly content: Readonly<Record<string, unknown>>;
 }
 
 async function readOne(path: string): Promise<Loaded> {
@@ -255,13 +248,9 @@ function merge(files: readonly Loaded[]): Kubeconfig {
     }
     current ||= named;
     const from = { file: path, origins };
-    collect(clusters, content.clusters, { ...from, field: "cluster", paths: ["certificate-authority"] });
-    collect(users, content.users, {
-      ...from,
-      field: "user",
-      paths: ["client-certificate", "client-key", "tokenFile"],
-    });
-    collect(contexts, content.contexts, { ...from, field: "context", paths: [] });
+    collect(clusters, content.clusters, { ...from, field: "cluster" });
+    collect(users, content.users, { ...from, field: "user" });
+    collect(contexts, content.contexts, { ...from, field: "context" });
   }
   for (const user of users.values()) hideSecrets(user, redactedUser);
   for (const cluster of clusters.values()) hideSecrets(cluster, redactedCluster);
@@ -270,16 +259,17 @@ function merge(files: readonly Loaded[]): Kubeconfig {
 }
 
 interface Collected {
-  /** The kind of the entries: `cluster`, `user` or `context`. */
-  readonly field: string;
+  /** The kind of the entries. */
+  readonly field: "cluster" | "user" | "context";
   readonly file: string;
-  /** The fields that hold file paths. */
-  readonly paths: readonly string[];
   readonly origins: Map<string, string>;
 }
 
+/** The fields that hold file paths. */
+const PATHS: readonly string[] = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
+
 function collect<T>(into: Map<string, T>, entries: unknown, options: Collected): void {
-  const { field, file, paths, origins } = options;
+  const { field, file, origins } = options;
   const fail = (why: string) => new KubeconfigError(`Cannot read the kubeconfig ${file}: ${why}`);
   if (entries === undefined || entries === null) return;
   if (!Array.isArray(entries)) throw fail(`${field}s is not a list`);
@@ -295,7 +285,7 @@ function collect<T>(into: Map<string, T>, entries: unknown, options: Collected):
     const given: unknown = entry[field] ?? {};
     if (!isRecord(given)) throw fail(`the ${field} ${JSON.stringify(name)} is not a mapping`);
     const value = { ...given };
-    for (const key of paths) {
+    for (const key of PATHS) {
       const path = value[key];
       if (typeof path === "string" && path !== "" && !isAbsolute(path)) {
         value[key] = join(dirname(file), path);
