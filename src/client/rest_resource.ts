@@ -275,6 +275,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       metadata: { resourceVersion: versions[0] ?? "" },
       items: all.flatMap(({ items }) => items),
       quarantined: all.flatMap(({ quarantined = [] }) => quarantined),
+      ageMs: Math.max(0, ...all.map(({ ageMs = 0 }) => ageMs)),
     };
   }
 

@@ -86,6 +86,8 @@ export class ChunkedStorage implements SnapshotStorage {
   #identity: SnapshotIdentity | undefined;
   /** The manifest as the last save left it; `undefined`: the next save must write everything. */
   #manifest: Manifest | undefined;
+  /** Chunks that the manifest in the store may name: that of a save which failed may be there nevertheless. */
+  #named: string[] = [];
   /** Chunks of manifests that readers may still see. */
   #unnamed: string[] = [];
   #hasSwept = false;
@@ -100,6 +102,7 @@ export class ChunkedStorage implements SnapshotStorage {
       const bytes = await this.#store.get(MANIFEST);
       if (bytes === undefined) return undefined;
       const manifest = decodeManifest(bytes);
+      this.#named = namesOf(manifest);
       checkIdentity(manifest.identity, identity);
       const content = await this.#content(manifest);
       this.#manifest = manifest;
@@ -113,6 +116,7 @@ export class ChunkedStorage implements SnapshotStorage {
     const before = this.#manifest;
     this.#manifest = undefined;
     const identity = this.#identity;
+    const first = this.#written;
     try {
       if (identity === undefined) throw new Error("it was not loaded before");
       const records = change.replaces
@@ -122,8 +126,9 @@ export class ChunkedStorage implements SnapshotStorage {
       await this.#store.put(MANIFEST, encodeManifest(manifest));
       this.#manifest = manifest;
       // The change is saved. Chunks that cannot be removed now are removed later.
-      await this.#sweep(before, manifest).catch(() => (this.#hasSwept = false));
+      await this.#sweep(manifest).catch(() => {});
     } catch (error) {
+      this.#named.push(...namesIn({ writer: this.#writer, first, chunks: this.#written - first }));
       throw new Error(`Cannot save the snapshot in ${this.#store.description}: ${errorMessage(error)}`, {
         cause: error,
       });
@@ -236,16 +241,19 @@ export class ChunkedStorage implements SnapshotStorage {
    * one for a while. At first, and where the store can list them, all that were left behind, by a kill for
    * one.
    */
-  async #sweep(before: Manifest | undefined, now: Manifest): Promise<void> {
-    const named = new Set([MANIFEST, ...namesOf(now)]);
-    const unnamed = namesOf(before).filter((name) => !named.has(name));
+  async #sweep(manifest: Manifest): Promise<void> {
+    const names = namesOf(manifest);
+    const named = new Set([MANIFEST, ...names]);
+    const unnamed = this.#named.filter((name) => !named.has(name));
+    this.#named = names;
     const listed = this.#hasSwept ? undefined : await this.#store.list?.();
     this.#hasSwept = true;
     const due = listed?.filter((name) => !named.has(name) && !unnamed.includes(name)) ?? this.#unnamed;
-    this.#unnamed = unnamed;
+    this.#unnamed = [...due, ...unnamed];
     for (let at = 0; at < due.length; at += CHUNKS_AT_ONCE) {
       await Promise.all(due.slice(at, at + CHUNKS_AT_ONCE).map((name) => this.#store.remove(name)));
     }
+    this.#unnamed = unnamed;
   }
 }
 
@@ -275,11 +283,11 @@ function* batches(content: ReadonlyMap<string, SavedText>): Generator<readonly S
   yield batch;
 }
 
-function namesOf(manifest: Manifest | undefined): string[] {
-  return (manifest?.records ?? []).flatMap(namesIn);
+function namesOf({ records }: Manifest): string[] {
+  return records.flatMap(namesIn);
 }
 
-function namesIn({ writer, first, chunks }: RecordLine): string[] {
+function namesIn({ writer, first, chunks }: Pick<RecordLine, "writer" | "first" | "chunks">): string[] {
   return Array.from({ length: chunks }, (_, i) => nameOf(writer, first + i));
 }
 

@@ -317,7 +317,7 @@ export class BodySweep {
     );
     for (const [row] of rows) {
       const id = Number(row);
-      while (this.#at < this.#used.length && this.#used[this.#at] < id) this.#at++;
+      while (this.#used[this.#at] < id) this.#at++;
       if (this.#used[this.#at] !== id) this.#sql.exec("DELETE FROM listwatch_bodies WHERE id = ?", id);
       this.#after = id;
     }

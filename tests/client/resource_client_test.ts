@@ -46,6 +46,7 @@ async function all<T>(stream: AsyncIterable<readonly T[]>): Promise<T[]> {
 describe("ResourceClient of several namespaces", () => {
   const namespaces = { names: ["a", "b"], has: () => true, onChange: () => () => {} };
   const versions: Record<string, string> = { a: "10", b: "9" };
+  const ages: Record<string, string> = { a: "0", b: "7" };
 
   function clientOfBoth() {
     const urls: URL[] = [];
@@ -61,7 +62,7 @@ describe("ResourceClient of several namespaces", () => {
         apiVersion: "v1",
         metadata: { resourceVersion: versions[namespace] },
         items,
-      });
+      }, { headers: { Age: ages[namespace] } });
     };
     return { pods: newCluster({ server: SERVER, fetch }).resource<Pod>("v1/pods", { namespaces }), urls };
   }
@@ -70,6 +71,7 @@ describe("ResourceClient of several namespaces", () => {
     const { pods, urls } = clientOfBoth();
     const page = await pods.list({ limit: 1, labelSelector: "app" });
     assert.deepEqual(page.metadata, { resourceVersion: "9" });
+    assert.equal(page.ageMs, 7_000, "as old as the oldest");
     assert.deepEqual(page.items.map(({ metadata }) => metadata?.namespace), ["a", "b"]);
     assert.equal(page.quarantined?.length, 2);
     assert.deepEqual(urls.map(({ search }) => search), ["?labelSelector=app", "?labelSelector=app"]);

@@ -476,6 +476,13 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/node/kubeconfig_test.ts",
   },
   {
+    name: "tls: a certificate that could not be taken is not offered again",
+    file: "src/node/serving/server_tls.ts",
+    find: "      await onChange(tls);\n      current = tls;",
+    replace: "      current = tls;\n      await onChange(tls);",
+    test: "tests/sockets/serve_fetch_test.ts",
+  },
+  {
     name: "exec: the refusal of an old certificate makes the plugin run again",
     file: "src/node/kubeconfig/exec_credentials.ts",
     find: "token === refused && cert === clientCertificateData",

@@ -11,6 +11,14 @@ export const SNAPSHOTS_FAULTS: readonly SuiteMutation[] = [
     test: "tests/snapshots/chunked_storage_test.ts",
   },
   {
+    name: "snapshots: the chunks of a save that failed stay",
+    file: "src/snapshots/chunked_storage.ts",
+    find:
+      "      this.#named.push(...namesIn({ writer: this.#writer, first, chunks: this.#written - first }));\n",
+    replace: "",
+    test: "tests/snapshots/chunked_storage_test.ts",
+  },
+  {
     name: "snapshots: the chunks of the manifest before are removed, which a reader may still see",
     file: "src/snapshots/chunked_storage.ts",
     find: "!named.has(name) && !unnamed.includes(name)",

@@ -232,6 +232,40 @@ describe("ChunkedStorage", () => {
     assert.equal(chunks.values.has("left-0"), false);
   });
 
+  for (const canList of [true, false]) {
+    it(`removes what saves that failed have left, where it can${canList ? "" : "not"} list it`, async () => {
+      const chunks = new MemoryChunks();
+      if (!canList) Object.assign(chunks, { list: undefined });
+      const storage = new ChunkedStorage(chunks);
+      await storage.load(PODS);
+      let version = 10;
+      const save = () => storage.save(change(version++, { replaces: true, puts: [put("shop/one")] }));
+      const [write, remove] = [chunks.put.bind(chunks), chunks.remove.bind(chunks)];
+      for (let i = 0; i < 3; i++) await save();
+      const { length } = chunks.chunks;
+      for (const fails of [(name: string) => name === MANIFEST, (name: string) => name !== MANIFEST]) {
+        chunks.put = (name, bytes) => fails(name) ? Promise.reject(new Stopped()) : write(name, bytes);
+        for (let i = 0; i < 3; i++) await assert.rejects(save());
+        chunks.put = write;
+        const before = [...chunks.values];
+        await save();
+        // A reader may see the manifest before for a while.
+        const seen = new MemoryChunks();
+        for (const [name, bytes] of [...chunks.values, ...before]) {
+          if (chunks.values.has(name)) seen.values.set(name, bytes);
+        }
+        assert.ok(await loadContent(new ChunkedStorage(seen)));
+        await save();
+        assert.equal(chunks.chunks.length, length);
+      }
+      chunks.remove = () => Promise.reject(new Stopped());
+      for (let i = 0; i < 3; i++) await save();
+      chunks.remove = remove;
+      for (let i = 0; i < 2; i++) await save();
+      assert.equal(chunks.chunks.length, length);
+    });
+  }
+
   it("is refused where a chunk is missing, cut off or changed, and where the manifest is", async () => {
     const chunks = new MemoryChunks();
     const contents = await saveAll(chunks, CHANGES);

@@ -251,6 +251,27 @@ describe("readServerTls and followServerTls", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
+  it("offer a certificate again that could not be taken, and look at nothing for a signal that is aborted", async () => {
+    write(tls.cert, tls.key);
+    const clock = new FakeClock();
+    const stop = new AbortController();
+    const warnings: string[] = [];
+    const logger = { ...silent, warn: (line: string) => void warnings.push(line) };
+    const current = await readServerTls(files);
+    let offers = 0;
+    const onChange = () => {
+      if (++offers < 3) throw new Error("not now");
+    };
+    followServerTls(files, { current, clock, logger, signal: stop.signal, onChange });
+    write(other.cert, other.key);
+    for (let i = 0; i < 1000 && offers < 3; i++) await clock.advance(10_000);
+    assert.equal(offers, 3);
+    assert.deepEqual(warnings, ["not now; the last certificate stays in use"]);
+    stop.abort();
+    followServerTls(files, { current, clock, logger, signal: stop.signal, onChange });
+    assert.equal(clock.pendingTimers, 0);
+  });
+
   it("take nothing and look no more once their signal is aborted, also in the middle of a look", async () => {
     write(tls.cert, tls.key);
     const stop = new AbortController();

@@ -591,6 +591,18 @@ describe("DiskBodies.encode", () => {
   });
 });
 
+describe("DiskContent.read", () => {
+  it("reads an object without a version as one that has metadata, and one without metadata", () => {
+    const sql = new NodeSql();
+    createTables(sql);
+    const bodies = new DiskBodies(sql, 1_000);
+    const content = new DiskContent(sql, bodies);
+    const hasMetadata = (object: object) =>
+      content.read("a", Number(bodies.encode(JSON.stringify(object)))).metadata !== undefined;
+    assert.deepEqual([{ metadata: { name: "a" } }, { name: "a" }].map(hasMetadata), [true, false]);
+  });
+});
+
 describe("DiskContent.deleteState", () => {
   it("deletes a state of an object, unless it is the present one", () => {
     const sql = new NodeSql();

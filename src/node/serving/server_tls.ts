@@ -125,7 +125,6 @@ export interface FollowServerTlsOptions {
 export function followServerTls(files: ServerTlsFiles, options: FollowServerTlsOptions): void {
   const { onChange, signal, intervalMs = 10_000, clock = realClock } = options;
   const logger = guardedLogger(options.logger);
-  if (signal.aborted) return;
   let { current } = options;
   const certificate = new Reread(async () => {
     const tls = await readServerTls(files);
