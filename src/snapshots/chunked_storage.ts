@@ -86,7 +86,7 @@ export class ChunkedStorage implements SnapshotStorage {
   #identity: SnapshotIdentity | undefined;
   /** The manifest as the last save left it; `undefined`: the next save must write everything. */
   #manifest: Manifest | undefined;
-  /** Chunks that the manifest in the store may name: that of a save which failed may be there nevertheless. */
+  /** Chunks that the manifest in the store may name, also one whose save has failed. */
   #named: string[] = [];
   /** Chunks of manifests that readers may still see. */
   #unnamed: string[] = [];
