@@ -147,6 +147,22 @@ describe("SqliteStorage", () => {
     next.close();
   });
 
+  it("loads what is left after each of many saves that only delete", async () => {
+    const path = join(folder, "deletes.sqlite");
+    const keys = Array.from({ length: 12 }, (_, i) => `shop/web-${i}`);
+    let next = change(1, { replaces: true, puts: keys.map((key) => put(key)) });
+    for (let version = 2; keys.length > 0; version++) {
+      const writer = new SqliteStorage(path);
+      await loadContent(writer);
+      await writer.save(next);
+      writer.close();
+      const reader = new SqliteStorage(path);
+      assert.deepEqual(Object.keys((await loadContent(reader))!.texts), keys);
+      reader.close();
+      next = change(version, { deletes: [keys.shift()!] });
+    }
+  });
+
   it("gives others turns of the event loop while it saves and loads many objects", async () => {
     const path = join(folder, "many.sqlite");
     const storage = new SqliteStorage(path);

@@ -1,4 +1,5 @@
-import { type Clock, monotonicNow } from "../../src/util/clock.ts";
+import { type Clock, monotonicNow, nextTurn } from "../../src/util/clock.ts";
+import { createTables } from "../../src/workers/sql_database.ts";
 import { describe, it } from "node:test";
 import assert from "node:assert/strict";
 import { type KubernetesObject, newCluster, silentLogger } from "@listwatch/cache";
@@ -15,6 +16,7 @@ import {
 import { ReflectorObject, type ReflectorSettings } from "@listwatch/cache/workers";
 import { type Json, WatchReader } from "../hono/reading.ts";
 import { LogRecorder } from "../log_recorder.ts";
+import { until } from "../until.ts";
 import { NodeSql } from "./node_sql.ts";
 import { type HostedObject, type Instance, ObjectPlatform } from "./object_platform.ts";
 import { isProof } from "./whole_lists.ts";
@@ -742,6 +744,35 @@ describe("ReflectorObject", () => {
     }
     assert.ok(counts[0] > 10, `${counts}`);
     assert.ok(counts.every((count) => count <= counts[0]), `${counts}`);
+  });
+
+  it("deletes a hundred thousand rows in a slice at most, five hundred in a turn of the event loop", async () => {
+    using rig = new Rig();
+    const { sql } = rig.platform;
+    createTables(sql);
+    const rows = 100_600;
+    sql.exec(
+      "INSERT INTO listwatch_bodies(id, json) WITH RECURSIVE numbers(n) AS " +
+        `(SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${rows}) SELECT n, '{}' FROM numbers`,
+    );
+    let turn = 0;
+    let isOver = false;
+    const turns = (async () => {
+      for (; !isOver; turn++) await nextTurn();
+    })();
+    const steps: number[] = [];
+    sql.failsWith = (query) => void (/^SELECT id FROM listwatch_bodies/.test(query) && steps.push(turn));
+    const left = () => Number([...sql.exec("SELECT count(*) FROM listwatch_bodies").raw()][0][0]);
+    await rig.platform.fetch("/readyz");
+    await rig.clock.advance(0);
+    await until(() => steps.length >= 200 && left() <= 600);
+    assert.equal(left(), 600);
+    await rig.clock.advance(50_000);
+    await until(() => left() === 0);
+    isOver = true;
+    await turns;
+    assert.equal(new Set(steps.slice(0, 200)).size, 200);
+    sql.failsWith = undefined;
   });
 
   it("keeps all objects of a list that takes ten minutes", async () => {
