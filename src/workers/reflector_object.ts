@@ -238,7 +238,6 @@ class Reflection {
 
   /** What a crash has left over comes first: an object that crashes soon, again and again, would fill up. */
   async #tidy(): Promise<void> {
-    await this.loaded;
     for (let step = 0; step < MOST_RECLAIM_STEPS && this.#stoppedMs === undefined; step++) {
       const isListing = this.#informer.status().phase !== "watching";
       if (!this.#disk.reclaim({ isListing })) return;

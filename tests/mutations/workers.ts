@@ -53,6 +53,27 @@ export const WORKERS_FAULTS: readonly SuiteMutation[] = [
     test: "tests/workers/disk_history_test.ts",
   },
   {
+    name: "workers: a slice deletes all rows, however many there are",
+    file: "src/workers/reflector_object.ts",
+    find: "const MOST_RECLAIM_STEPS = 200;",
+    replace: "const MOST_RECLAIM_STEPS = 20_000;",
+    test: "tests/workers/reflector_object_test.ts",
+  },
+  {
+    name: "workers: the steps of a slice are one turn of the event loop",
+    file: "src/workers/reflector_object.ts",
+    find: "      await nextTurn();\n    }\n  }\n\n  /** A source",
+    replace: "    }\n  }\n\n  /** A source",
+    test: "tests/workers/reflector_object_test.ts",
+  },
+  {
+    name: "workers: a source without a client for metadata is to prove that reads are fresh",
+    file: "src/workers/reflector_object.ts",
+    find: "source.metadata !== undefined && {",
+    replace: "{",
+    test: "tests/workers/reflector_object_test.ts",
+  },
+  {
     name: "workers: every sweep is followed by another one",
     file: "src/workers/disk_objects.ts",
     find: "this.#sweptCount = mark.unstored;",

@@ -247,6 +247,10 @@ describe("ChunkedStorage", () => {
         chunks.put = (name, bytes) => fails(name) ? Promise.reject(new Stopped()) : write(name, bytes);
         for (let i = 0; i < 3; i++) await assert.rejects(save());
         chunks.put = write;
+        await assert.rejects(
+          storage.save(change(version, { deletes: ["shop/one"] })),
+          /must have all objects/,
+        );
         const before = [...chunks.values];
         await save();
         // A reader may see the manifest before for a while.

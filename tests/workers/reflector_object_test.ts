@@ -173,6 +173,27 @@ describe("ReflectorObject", () => {
     );
   });
 
+  it("takes a source that has no client for metadata, by which reads are proven fresh", async () => {
+    class Plain extends ReflectorObject<Instance> {
+      protected override settings({ fetch, clock }: Instance): ReflectorSettings {
+        const pods = newCluster({ server: "http://server", fetch, clock }).resource<KubernetesObject>(
+          "v1/pods",
+        );
+        return {
+          source: { list: pods.list.bind(pods), watch: pods.watch.bind(pods) },
+          resource: "v1/pods",
+          identity: "plain",
+          informer: { clock, logger: silentLogger },
+        };
+      }
+    }
+    using rig = new Rig((instance) => new Plain(instance.ctx, instance));
+    rig.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    await rig.platform.fetch("/readyz");
+    await rig.clock.advance(1_000);
+    assert.deepEqual(await rig.names(), ["web-1"]);
+  });
+
   it("always has a next alarm at most 60 s away, also while a slice runs", async () => {
     using rig = await Rig.synced();
     for (let i = 0; i < 500; i++) {
