@@ -143,8 +143,10 @@ function missingText(): string {
 function summaryOf(view: View): string {
   const { state: { resources }, nowMs, ageMs, isLost, isRefused } = view;
   if (isLost) {
-    const why = isRefused ? "The server refuses to answer. " : "";
-    return `${why}This is the state of ${ago(ageMs)}. The page reconnects automatically.`;
+    const next = isRefused
+      ? "The server refuses to answer: reload the page to give it another token."
+      : "The page reconnects automatically.";
+    return `This is the state of ${ago(ageMs)}. ${next}`;
   }
   const failing = resources.filter(({ attempt }) => attempt > 0);
   const waiting = resources.filter((resource) => !isShown(resource));
