@@ -12,7 +12,7 @@ const LIVE: Shown = {
   isLost: false,
   isRefused: false,
   resources: [resource()],
-  windows: ["live"],
+  window: "live",
   nowMs: 1_000_000,
 };
 
@@ -23,10 +23,10 @@ describe("freshnessOf", () => {
       [{ isLost: true }, "lost", /^Connection lost/],
       [{ isLost: true, isRefused: true }, "lost", /^Refused · 1 s$/],
       [{ ageMs: 11_000 }, "lost", /^Connection lost · 11 s$/],
-      [{ windows: ["live", "refused"] }, "lost", /^Refused$/],
-      [{ windows: ["live", "stale"] }, "stale", /^Stale$/],
-      [{ windows: ["closed"] }, "stale", /^Stale$/],
-      [{ windows: ["connecting", "live"] }, "loading", /^Loading$/],
+      [{ window: "refused" }, "lost", /^Refused$/],
+      [{ window: "stale" }, "stale", /^Stale$/],
+      [{ window: "closed" }, "stale", /^Stale$/],
+      [{ window: "connecting" }, "loading", /^Loading$/],
       [{ resources: [resource(), resource({ attempt: 1, lagMs: 30_000 })] }, "stale", /^Stale · 31 s old$/],
       [{ resources: [resource({ lagMs: 130_000 })] }, "stale", /^Stale · 2 min old$/],
       [{ resources: [resource({ synced: false })] }, "loading", /^Syncing$/],

@@ -17,7 +17,8 @@ export interface Shown {
   /** Whether the server has denied it. */
   readonly isRefused: boolean;
   readonly resources: readonly ResourceState[];
-  readonly windows: readonly WindowSnapshot<unknown>["state"][];
+  /** The state of the window that is shown, if there is one. */
+  readonly window: WindowSnapshot<unknown>["state"] | undefined;
   readonly nowMs: number;
 }
 
@@ -27,10 +28,10 @@ const SILENT_MS = 10_000;
 const MOST_LAG_MS = 120_000;
 
 /** Never `live` while anything that is shown may be old. */
-export function freshnessOf({ ageMs, isLost, isRefused, resources, windows, nowMs }: Shown): Freshness {
+export function freshnessOf({ ageMs, isLost, isRefused, resources, window, nowMs }: Shown): Freshness {
   if (isLost && isRefused) return { level: "lost", text: `Refused · ${duration(ageMs)}` };
   if (isLost || ageMs > SILENT_MS) return { level: "lost", text: `Connection lost · ${duration(ageMs)}` };
-  if (windows.includes("refused")) return { level: "lost", text: "Refused" };
+  if (window === "refused") return { level: "lost", text: "Refused" };
   const saved = resources.flatMap(({ restored }) =>
     restored === undefined ? [] : [nowMs - restored.savedAtMs]
   );
@@ -43,7 +44,7 @@ export function freshnessOf({ ageMs, isLost, isRefused, resources, windows, nowM
     const isFailing = resources.some(({ attempt }) => attempt > 0);
     return isFailing ? { level: "stale", text: "No contact" } : { level: "loading", text: "Syncing" };
   }
-  if (windows.includes("stale") || windows.includes("closed")) return { level: "stale", text: "Stale" };
-  if (windows.includes("connecting")) return { level: "loading", text: "Loading" };
+  if (window === "stale" || window === "closed") return { level: "stale", text: "Stale" };
+  if (window === "connecting") return { level: "loading", text: "Loading" };
   return { level: "live", text: "Live" };
 }

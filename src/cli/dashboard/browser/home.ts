@@ -23,16 +23,12 @@ export class Home {
   readonly #viewOf: () => View;
   readonly #onChange: () => void;
   #stop = () => {};
-  #newest: WindowStore<EventObject> | undefined;
+  window: WindowStore<EventObject> | undefined;
   readonly #states = new Map<string, readonly StateCount[]>();
 
   constructor({ viewOf, onChange }: { readonly viewOf: () => View; readonly onChange: () => void }) {
     this.#viewOf = viewOf;
     this.#onChange = onChange;
-  }
-
-  get windows(): readonly WindowStore<unknown>[] {
-    return this.#newest === undefined ? [] : [this.#newest];
   }
 
   open(): void {
@@ -54,8 +50,8 @@ export class Home {
 
   close(): void {
     this.#stop();
-    this.#newest?.close();
-    this.#newest = undefined;
+    this.window?.close();
+    this.window = undefined;
   }
 
   tick(): void {
@@ -184,8 +180,8 @@ export class Home {
   #openNewest(events: ResourceState | undefined): void {
     const { state } = this.#viewOf();
     const resource = events ?? tilesOf(state.resources)[0];
-    this.#newest?.close();
-    this.#newest = undefined;
+    this.window?.close();
+    this.window = undefined;
     byId("card-newest").hidden = resource === undefined;
     if (resource === undefined) return;
     // A window is of one list: of the first namespace, where the cache has several by name.
@@ -193,13 +189,13 @@ export class Home {
     const where = others.length > 0 ? ` in ${visible(namespace!)}` : "";
     const title = events === undefined ? `Newest ${resource.name}` : "Latest events";
     setText(byId("heading-newest"), title + where);
-    this.#newest = openWindow<EventObject>({
+    this.window = openWindow<EventObject>({
       url: listPath(resource, namespace),
       sortBy: events === undefined ? "metadata.creationTimestamp:desc" : NEWEST_FIRST,
       fields: events === undefined ? ["metadata.creationTimestamp"] : EVENT_FIELDS,
       limit: NEWEST,
     });
-    this.#newest.subscribe(() => {
+    this.window.subscribe(() => {
       this.#showNewest();
       this.#onChange();
     });
@@ -207,12 +203,12 @@ export class Home {
   }
 
   #showNewest(): void {
-    if (this.#newest === undefined) return;
+    if (this.window === undefined) return;
     const { state: { resources }, nowMs } = this.#viewOf();
     const events = resources.find(({ name }) => name === "events");
     const resource = events ?? tilesOf(resources)[0];
     keyed(byId("newest"), {
-      items: this.#newest.getSnapshot().rows,
+      items: this.window.getSnapshot().rows,
       keyOf: ({ metadata: { uid, namespace, name } = {} }) => uid ?? `${namespace}/${name}`,
       create: (object) => newLine(object, resource, events !== undefined, resources),
       update: (line, object) => updateLine(line, object, events !== undefined, nowMs),

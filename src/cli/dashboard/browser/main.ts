@@ -19,7 +19,7 @@ const ANSWER_MS = 8_000;
 const HIDDEN_MS = 30_000;
 /** After this time without a second the page was suspended: its streams may be dead, and not say so. */
 const SUSPENDED_MS = 4_000;
-/** A view whose windows were denied is opened again so often, while the server answers the page itself. */
+/** A view whose window was denied is opened again so often, while the server answers the page itself. */
 const DENIED_MS = 5_000;
 
 let state: DashboardState = JSON.parse(byId("state").textContent ?? "");
@@ -56,7 +56,9 @@ async function ask(): Promise<void> {
     isLost = false;
     // What was refused, as the token had expired, may be allowed again; a window does not ask by itself. It
     // may have been renewed before the page itself was refused.
-    const isAllowed = wasLost ? windows().includes("refused") : isDenied() && arrivedMs - againMs > DENIED_MS;
+    const { state: windowState, error } = shownWindow() ?? {};
+    const isAllowed = windowState === "refused" &&
+      (wasLost || isDenial(error) && arrivedMs - againMs > DENIED_MS);
     if (isAllowed) againMs = arrivedMs;
     if (isAllowed || names !== state.resources.map(({ path }) => path).join()) follow({ isForced: true });
   } catch (error) {
@@ -129,12 +131,9 @@ function showResources(): void {
   byId("menu").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
-function snapshots(): readonly WindowSnapshot<unknown>[] {
-  return route === undefined ? [] : views[route.view].windows.map((store) => store.getSnapshot());
+function shownWindow(): WindowSnapshot<unknown> | undefined {
+  return route && views[route.view].window?.getSnapshot();
 }
-
-const windows = () => snapshots().map(({ state }) => state);
-const isDenied = () => snapshots().some(({ state, error }) => state === "refused" && isDenial(error));
 
 function showFreshness(): void {
   if (route === undefined) return;
@@ -145,7 +144,7 @@ function showFreshness(): void {
   const { level, text } = freshnessOf({
     ...viewOf(),
     resources: shown,
-    windows: windows(),
+    window: shownWindow()?.state,
   });
   setClass(byId("badge"), `pill ${level}`);
   setText(byId("badge-text"), text);

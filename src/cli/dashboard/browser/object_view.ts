@@ -32,7 +32,7 @@ export class ObjectView {
   readonly #onChange: () => void;
   #route: ObjectRoute<ResourceState> | undefined;
   #object: KubernetesObject | undefined;
-  #store: WindowStore<KubernetesObject> | undefined;
+  window: WindowStore<KubernetesObject> | undefined;
   #events: EventList | undefined;
   #stop = new AbortController();
   #stopOwned = () => {};
@@ -49,10 +49,6 @@ export class ObjectView {
     this.#onChange = onChange;
     byId("object-managed").addEventListener("change", () => this.#writeText(undefined));
     byId("object-copy").addEventListener("click", () => this.#copy());
-  }
-
-  get windows(): readonly WindowStore<unknown>[] {
-    return this.#store === undefined ? [] : [this.#store];
   }
 
   open(route: ObjectRoute<ResourceState>): void {
@@ -77,7 +73,7 @@ export class ObjectView {
       sortBy: "metadata.name",
       limit: 1,
     });
-    this.#store = store;
+    this.window = store;
     store.subscribe(() => this.#receive(store));
     this.#followEvents(route);
   }
@@ -86,8 +82,8 @@ export class ObjectView {
     this.#stop.abort();
     this.#stopOwned();
     this.#stopEvents();
-    this.#store?.close();
-    this.#store =
+    this.window?.close();
+    this.window =
       this.#events =
       this.#object =
       this.#textOf =
@@ -101,7 +97,7 @@ export class ObjectView {
   tick(): void {
     this.#showEvents();
     this.#showChanges();
-    const [object] = this.#store?.getSnapshot().rows ?? [];
+    const [object] = this.window?.getSnapshot().rows ?? [];
     // The last read of the text has failed.
     if (object !== undefined && object !== this.#textOf) this.#read();
   }
@@ -111,12 +107,12 @@ export class ObjectView {
   }
 
   #receive(store: WindowStore<KubernetesObject>): void {
-    if (store !== this.#store) return;
+    if (store !== this.window) return;
     const { state, rows: [object], error } = store.getSnapshot();
     const before = this.#object;
-    if (state === "refused") this.#showState(error?.message ?? "Refused", "lost");
+    if (state === "refused") this.#showState(error?.message ?? "Refused", { isLost: true });
     else if (object === undefined && state === "live") {
-      this.#showState(before === undefined ? "It does not exist" : "Deleted", "lost");
+      this.#showState(before === undefined ? "It does not exist" : "Deleted", { isLost: true });
     } else if (object !== undefined && object !== before) {
       this.#object = object;
       this.#showState("");
@@ -154,9 +150,9 @@ export class ObjectView {
       this.#text = isYaml ? body : JSON.stringify(JSON.parse(body), undefined, 2);
       this.#textOf = object;
       this.#writeText(this.#lines);
-      if (this.#store?.getSnapshot().rows[0] !== undefined) this.#showState("");
+      if (this.window?.getSnapshot().rows[0] !== undefined) this.#showState("");
     } catch (error) {
-      if (!signal.aborted && this.#text === "") this.#showState(String(error), "lost");
+      if (!signal.aborted && this.#text === "") this.#showState(String(error), { isLost: true });
     } finally {
       this.#isReading = false;
     }
@@ -176,13 +172,13 @@ export class ObjectView {
     this.#lines = new Set(lines);
   }
 
-  #showState(text: string, level = "loading"): void {
+  #showState(text: string, { isLost = false } = {}): void {
     const state = byId("object-state");
     state.hidden = text === "";
-    setClass(state, `object-state ${level}`);
+    setClass(state, isLost ? "tone bad" : "muted");
     setText(state, text);
     // The cards are empty, as nothing is known of the object.
-    byId("object").classList.toggle("missing", level === "lost" && this.#object === undefined);
+    byId("object").classList.toggle("missing", isLost && this.#object === undefined);
   }
 
   #showFacts(object: KubernetesObject): void {

@@ -131,7 +131,7 @@ export function showSummary(view: View): void {
     ? ` Only namespace ${namespaces[0]} is cached.`
     : ` Only namespaces ${namespaces.join(", ")} are cached.`;
   setText(byId("summary"), missingText() + summaryOf(view) + only);
-  setClass(byId("summary"), isTrouble ? "summary trouble" : "summary");
+  setClass(byId("summary"), isTrouble ? "summary tone warn" : "summary");
 }
 
 /** Says of a link to a resource that is not cached, or not any more, that it led here for that. */

@@ -29,7 +29,7 @@ export class TableView {
   /** The scrolled places of this session's tables, by their fragments. */
   readonly #places = new Map<string, Place>();
   #route: TableRoute<ResourceState> | undefined;
-  #store: WindowStore<TableRow> | undefined;
+  window: WindowStore<TableRow> | undefined;
   /** The path of the list that the store has opened. */
   #url = "";
   #asked = { offset: 0, limit: LEAST_ROWS };
@@ -67,13 +67,9 @@ export class TableView {
     byId("wide").addEventListener("click", () => this.#go({ isWide: !this.#route?.isWide }));
   }
 
-  get windows(): readonly WindowStore<unknown>[] {
-    return this.#store === undefined ? [] : [this.#store];
-  }
-
   open(route: TableRoute<ResourceState>): void {
     const before = this.#route;
-    const isSameList = before !== undefined && this.#store !== undefined &&
+    const isSameList = before !== undefined && this.window !== undefined &&
       before.resource.name === route.resource.name && before.namespace === route.namespace;
     this.#route = route;
     byId("table-name").textContent = route.resource.name;
@@ -110,8 +106,8 @@ export class TableView {
   }
 
   #closeWindow(): void {
-    const store = this.#store;
-    this.#store = undefined; // it calls back as it is closed, and shows nothing any more
+    const store = this.window;
+    this.window = undefined; // it calls back as it is closed, and shows nothing any more
     store?.close();
   }
 
@@ -144,17 +140,17 @@ export class TableView {
     const query = { sortBy: sortByOf(route), ...this.#asked, filter, labelSelector };
     // A search may name a namespace, which has another path.
     const url = listPath(resource, namespace);
-    if (this.#store !== undefined && this.#url === url) {
-      this.#others = this.#store.getSnapshot().rows;
-      return this.#store.show(query);
+    if (this.window !== undefined && this.#url === url) {
+      this.#others = this.window.getSnapshot().rows;
+      return this.window.show(query);
     }
     this.#others = undefined;
     this.#closeWindow();
     this.#url = url;
     const store = openWindow({ url, table: true, fields: ROW_FIELDS, ...query });
-    this.#store = store;
+    this.window = store;
     store.subscribe(() => {
-      if (store === this.#store) this.#show();
+      if (store === this.window) this.#show();
     });
   }
 
@@ -167,19 +163,19 @@ export class TableView {
   /** Moves the window to the rows that are seen. */
   #want(first: number, end: number): void {
     const { offset, limit } = this.#asked;
-    if (this.#store === undefined || first >= offset && end <= offset + limit) return;
+    if (this.window === undefined || first >= offset && end <= offset + limit) return;
     clearTimeout(this.#scrolling);
     this.#scrolling = setTimeout(() => {
       const next = Math.max(0, Math.round(first - (limit - (end - first)) / 2));
       this.#asked = { offset: next, limit };
-      this.#store?.show({ offset: next });
+      this.window?.show({ offset: next });
     }, SCROLL_MS);
   }
 
   #show(): void {
     const route = this.#route;
-    if (route === undefined || this.#store === undefined) return this.#onChange();
-    const { state, rows, columns, total, offset, error } = this.#store.getSnapshot();
+    if (route === undefined || this.window === undefined) return this.#onChange();
+    const { state, rows, columns, total, offset, error } = this.window.getSnapshot();
     // The rows come first.
     if (state !== "connecting" && !this.#isCounting) {
       this.#isCounting = true;
@@ -218,7 +214,7 @@ export class TableView {
       const others = first === undefined ? "All namespaces" : `Namespace ${visible(first)}`;
       message.append(makeLink(tableLink(resource, { search }), others));
     }
-    if (this.#store === undefined) setText(byId("table-total"), "");
+    if (this.window === undefined) setText(byId("table-total"), "");
   }
 
   #columnsOf(
