@@ -278,6 +278,11 @@ describe("newListenError", () => {
         "it is not an address of this machine",
       ],
       [
+        Object.assign(new Error("getaddrinfo ENOTFOUND nowhere.invalid"), { code: "ENOTFOUND" }),
+        "AddressNotAvailable",
+        "it is not an address of this machine",
+      ],
+      [
         Object.assign(new Error("x"), { code: "EACCES" }),
         "PermissionDenied",
         "ports below 1024 need administrator rights",

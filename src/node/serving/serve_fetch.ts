@@ -355,7 +355,7 @@ function pathOf(request: Request): string {
 const REASONS: readonly (readonly [pattern: RegExp, code: string, text: string])[] = [
   [/EADDRINUSE|AddrInUse|in use/i, "AddressInUse", "the port is in use"],
   [
-    /EADDRNOTAVAIL|AddrNotAvailable|not available/i,
+    /EADDRNOTAVAIL|AddrNotAvailable|not available|ENOTFOUND|EAI_AGAIN|no such host/i,
     "AddressNotAvailable",
     "it is not an address of this machine",
   ],

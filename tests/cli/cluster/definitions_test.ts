@@ -67,6 +67,17 @@ describe("readDefinitions", () => {
     );
   });
 
+  it("leaves a resource as it is whose definition does not have its version", async () => {
+    const { server, cluster, resource, options } = setUp();
+    const { spec, ...rest } = definition(["color"]);
+    const versions = spec.versions.map((version) => ({ ...version, name: `${version.name}alpha1` }));
+    server.create(CRDS, { ...rest, spec: { ...spec, versions } });
+    const before = { ...resource };
+    await readDefinitions(cluster, [resource], options);
+    assert.deepEqual(resource, before);
+    server.close();
+  });
+
   it("describes a custom resource as its definition does, and follows it", async () => {
     const { server, cluster, resource, options } = setUp();
     server.create(CRDS, definition(["color"]));
