@@ -175,10 +175,9 @@ function hostOf(c: Context): string {
 export type ReaderToken = string | (() => Promise<string>);
 
 export async function readerToken(
-  given: { readonly token?: string; readonly tokenFile?: string },
-  options: { readonly clock: Clock; readonly logger: Logger },
+  options: Pick<ServeOptions, "token" | "tokenFile"> & { readonly clock: Clock; readonly logger: Logger },
 ): Promise<ReaderToken | undefined> {
-  const { token, tokenFile } = given;
+  const { token, tokenFile } = options;
   if (tokenFile === undefined) return token;
   const file = new FileToken(tokenFile, options);
   const read = async (): Promise<string> => {

@@ -54,7 +54,7 @@ export interface ReaderCredentials {
 export async function readCredentials(
   options: Omit<ServeSettings, "signal" | "onStep">,
 ): Promise<ReaderCredentials> {
-  const token = await readerToken(options, options);
+  const token = await readerToken(options);
   const { tlsCert, tlsKey } = options;
   if (tlsCert === undefined || tlsKey === undefined) return { token, certificate: undefined };
   const files = { certFile: tlsCert, keyFile: tlsKey };

@@ -450,19 +450,19 @@ describe("newAccess, the guard of hosts,", () => {
 describe("readerToken", () => {
   it("is a token, or what a file has in it at the time, if that is a token", async () => {
     const options = { clock: new FakeClock(), logger: silentLogger };
-    assert.equal(await readerToken({}, options), undefined);
-    assert.equal(await readerToken({ token: TOKEN }, options), TOKEN);
+    assert.equal(await readerToken(options), undefined);
+    assert.equal(await readerToken({ ...options, token: TOKEN }), TOKEN);
     const folder = await mkdtemp(join(tmpdir(), "listwatch-token-"));
     const tokenFile = join(folder, "token");
     try {
-      await assert.rejects(readerToken({ tokenFile }, options));
+      await assert.rejects(readerToken({ ...options, tokenFile }));
       await writeFile(tokenFile, "short");
       await assert.rejects(
-        readerToken({ tokenFile }, options),
+        readerToken({ ...options, tokenFile }),
         /^UsageError: The token in .* is shorter than 16/,
       );
       await writeFile(tokenFile, `${TOKEN}\n`);
-      const read = await readerToken({ tokenFile }, options);
+      const read = await readerToken({ ...options, tokenFile });
       assert.equal(await (read as () => Promise<string>)(), TOKEN);
     } finally {
       await rm(folder, { recursive: true });

@@ -336,7 +336,7 @@ export class TableView {
     const route = this.#route;
     const select = byId<HTMLSelectElement>("namespace");
     if (route === undefined) return;
-    select.parentElement!.hidden = !route.resource.namespaced;
+    select.hidden = !route.resource.namespaced;
     const { cluster } = this.#viewOf().state;
     const counts = new Map<string, number>();
     for (const { group, count } of groups) counts.set(String(group["metadata.namespace"]), count);
