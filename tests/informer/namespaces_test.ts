@@ -566,7 +566,7 @@ describe("NamespaceLoops.quarantine", () => {
     const { quarantine } = new NamespaceLoops<KubernetesObject>(
       new ScriptedSource(),
       new NamespaceSet([]),
-      { name: "pods", shouldResync: () => false, onQuarantined: () => {} },
+      { name: "pods", shouldResync: () => false, logger: silentLogger, onQuarantined: () => {} },
     );
     const ofLoop = new Quarantine({ name: "pods in a", onQuarantined: () => {} });
     quarantine.loops.add(ofLoop);

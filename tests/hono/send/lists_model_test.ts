@@ -101,7 +101,9 @@ async function readWhileObjectsChange(random: () => number): Promise<Record<stri
   };
 
   /** Reads a body to its end, unless the client leaves or stalls before. */
-  const bytesOf = async (reader: ReadableStreamDefaultReader<Uint8Array>) => {
+  const bytesOf = async (
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+  ): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | undefined> => {
     const pieces: Uint8Array<ArrayBuffer>[] = [];
     try {
       for (;;) {
@@ -111,7 +113,8 @@ async function readWhileObjectsChange(random: () => number): Promise<Record<stri
           // Some leave while a piece is made for them.
           const unread = kind < 0.01 ? reader.read() : undefined;
           await Promise.all([reader.cancel(), unread]);
-          return void note("left");
+          note("left");
+          return undefined;
         }
         if (kind > 0.98) await new Promise<void>((resolve) => void clock.setTimeout(resolve, 40_000));
         const { done, value } = await reader.read();
@@ -122,6 +125,7 @@ async function readWhileObjectsChange(random: () => number): Promise<Record<stri
     } catch (error) {
       assert.match(String(error), /the client has read (nothing|least) of the list/);
       note("broken off");
+      return undefined;
     }
   };
 
