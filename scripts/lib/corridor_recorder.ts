@@ -16,21 +16,17 @@ interface Recorder {
 /** The recorder of this process. */
 export const recorder: Recorder = { isRecording: false, trace: [] };
 
-const now = performance.now.bind(performance);
-let recordingMs = 0;
-
 Object.assign(globalThis, {
   __corridor<T>(path: string, value?: T): T | undefined {
-    if (!recorder.isRecording) return value;
-    const startMs = now();
-    recorder.trace.push([path, callerOf()]);
-    recordingMs += now() - startMs;
+    if (recorder.isRecording) recorder.trace.push([path, callerOf()]);
     return value;
   },
 });
 
-// What the recorder itself takes is no time: a loop that gives way after some milliseconds would do so here.
-performance.now = () => now() - recordingMs;
+// No time passes while it is on: a loop that gives way after some milliseconds would do so on a busy machine.
+const now = performance.now.bind(performance);
+let stoppedMs: number | undefined;
+performance.now = () => recorder.isRecording ? stoppedMs ??= now() : now();
 
 interface CallSite {
   getFileName(): string | null;
