@@ -265,6 +265,17 @@ describe("DeltaApplier.apply", () => {
     ]);
   });
 
+  it("tells observers the state that a tombstone has, and of one without a state what was stored", () => {
+    const { store, observers, process } = newApplier();
+    const states: string[] = [];
+    observers.add((event) => states.push(event.type === "deleted" ? text(event.object) : event.type));
+    for (const state of [at("a", "7"), undefined]) {
+      store.add(at("a", "5"));
+      process([{ type: "Deleted", object: new DeletedFinalStateUnknown("a", state) }]);
+    }
+    assert.deepEqual(states, ["a@7", "a@5"]);
+  });
+
   it("hands everything out again for a SyncAll, and moves the store on for a Bookmark", () => {
     const { store, lines, process } = newApplier();
     process([{ type: "Added", object: at("a", "1") }]);

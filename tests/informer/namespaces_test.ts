@@ -30,6 +30,8 @@ import { NamespaceLoops } from "../../src/informer/namespaces/namespace_loops.ts
 import { MOST_SHARDS } from "../../src/meta/merged_version.ts";
 import { settle } from "../../src/util/clock.ts";
 import { Quarantine } from "../../src/reflector/quarantine.ts";
+import { AtomicFIFO } from "../../src/queue/atomic_fifo.ts";
+import { CountingSignal } from "../counting_signal.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { at, openWatch, page, ScriptedSource } from "../reflector/scripted_source.ts";
 import { Recorder } from "./rig.ts";
@@ -578,5 +580,26 @@ describe("NamespaceLoops.quarantine", () => {
     assert.deepEqual([quarantine.keys.size, ofLoop.keys.size], [0, 0]);
     add();
     assert.deepEqual([1, 2].map(() => quarantine.explains("a/x", undefined)), [true, false]);
+  });
+
+  it("has no ledger of a namespace that has left, whose loop leaves nothing on the signal", async () => {
+    const counting = new CountingSignal();
+    const namespaces = new NamespaceSet(["a"]);
+    const source = Object.assign(new ScriptedSource(), {
+      inNamespace: () => new ScriptedSource({ list: "hang" }),
+    });
+    const loops = new NamespaceLoops<KubernetesObject>(source, namespaces, {
+      name: "pods",
+      shouldResync: () => false,
+      useWatchList: false,
+      clock: new FakeClock(),
+    });
+    const running = loops.fill(new AtomicFIFO({}), {}).run(counting.signal);
+    const { listeners } = counting;
+    for (const names of [["a", "b"], ["b"]]) namespaces.set(names);
+    await settle();
+    assert.deepEqual([loops.quarantine.loops.size, counting.listeners], [1, listeners]);
+    counting.abort();
+    await running;
   });
 });

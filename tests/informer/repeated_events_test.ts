@@ -21,6 +21,7 @@ import {
 } from "../reflector/scripted_source.ts";
 import { EventHistory } from "../../src/informer/event_history.ts";
 import { isSameJson } from "../../src/util/json.ts";
+import { LogRecorder } from "../log_recorder.ts";
 import { startObserved } from "./rig.ts";
 import { describe, it, storage } from "./storages.ts";
 
@@ -151,6 +152,29 @@ describe("SharedIndexInformer: events that a proxy sends again", () => {
     source.then({ list: page("a@12", "20") }, { watch: openWatch() });
     await clock.advance(60_000);
     assert.equal(world.stored(), "a@12");
+  });
+
+  it("are applied from then on, where two lists have shown that deletes had happened under older versions", async () => {
+    const logger = new LogRecorder();
+    await using world = await watching({ logger });
+    await world.send((watch) => {
+      watch.modify(at("a@11"));
+      watch.modify(at("b@12"));
+      watch.delete(at("a@4"));
+    });
+    const watch = openWatch();
+    world.source.then({ list: page("b@12", "20") }, { watch });
+    await world.clock.advance(60_000);
+    watch.delete(at("b@6"));
+    // The silent watch is opened again before the list is due.
+    world.source.then({ watch: openWatch() }, { list: page("", "30") }, { watch: openWatch() });
+    await world.clock.advance(0);
+    await world.clock.advance(120_000);
+    assert.equal(world.stored(), "");
+    const lines = logger.of("warn").filter((line) =>
+      line.includes("changes under older versions than before")
+    );
+    assert.equal(lines.length, 1);
   });
 
   it("are counted by type", async () => {

@@ -628,6 +628,13 @@ describe("transition", () => {
     });
   }
 
+  it("counts no tries any more once a list was stored", () => {
+    const before = { ...at10, failures: { ...at10.failures, attempt: 5, failure: broken } };
+    const list = { of: "list", resourceVersion: "50", paginated: false, attempt } as const;
+    const { failures } = transition(before, list, NOW).state;
+    assert.deepEqual([failures.attempt, failures.failure], [0, undefined]);
+  });
+
   it("counts the watches since the last list", () => {
     const watched = noted({ ...at10, watchesSinceList: 1 }, { of: "rewatches" }, NOW).state;
     const list = { of: "list", resourceVersion: "50", paginated: false, attempt } as const;

@@ -330,7 +330,7 @@ describe("ContentReplacement and additionSteps", () => {
     assert.equal(store.countByIndex("byNode", "two"), 1);
   });
 
-  it("reports a quarantined object once, however often it starts again, and keeps what takes its place", () => {
+  it("reports a quarantined object once, however often it starts again, and keeps what takes its place, if anything", () => {
     for (let at = 0; at < 40; at++) {
       const store = new ThreadSafeStore<Thing, string>({
         byNode: ({ node }) => {
@@ -346,7 +346,7 @@ describe("ContentReplacement and additionSteps", () => {
         stepObjects: 1,
         onIndexFailure: ({ key }) => {
           asked.push(key);
-          return store.get(key);
+          return key === "thing-6" ? undefined : store.get(key);
         },
       });
       const steps = replacement.prepare();
@@ -355,8 +355,8 @@ describe("ContentReplacement and additionSteps", () => {
       finish(steps);
       if (!replacement.commit()) replacement.now();
       assert.deepEqual(asked, ["thing-0", "thing-2", "thing-4", "thing-6"], `after ${at} steps`);
-      assert.deepEqual(store.countByIndex("byNode", "one"), 6);
-      assert.equal(store.listIndexFuncValues(`more-${at}`).length, 10);
+      assert.deepEqual(store.countByIndex("byNode", "one"), 5);
+      assert.equal(store.listIndexFuncValues(`more-${at}`).length, 9);
     }
   });
 
