@@ -181,10 +181,10 @@ class ItemCollector<T> {
       if (items === null || (items === undefined && "items" in envelope)) return { ...envelope, items: [] };
       throw new DecodeError(`Cannot list ${subject}: "items" is ${typeof items}, not an array`);
     }
-    if (this.#type === "unknown") {
+    if (this.#type === "unknown" || items.length > 0) {
       // A key that was written twice was cut once: the items of the second are in the envelope.
       const later = items.length > 0 ? items : this.#items.splice(0);
-      this.#items.length = 0;
+      this.#items.length = this.#quarantined.length = this.#count = 0;
       for (const item of later) this.#validate(item, itemTypeOf(envelope));
     }
     const quarantined = this.#quarantined;

@@ -28,6 +28,15 @@ class Order {
 }
 
 describe("WorkOrder", () => {
+  it("takes a key whose resync became a change after the changes before it", async () => {
+    const one = new Order();
+    one.add("key", "resync");
+    await one.clock.advance(10_001);
+    one.add("earlier", "change");
+    one.add("key", "change");
+    assert.equal(one.all(), "earlier key");
+  });
+
   it("takes changes before resyncs that were added up to 10 s before them, and older ones first", async () => {
     const one = new Order();
     one.add("old", "resync");

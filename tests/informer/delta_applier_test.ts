@@ -265,7 +265,7 @@ describe("DeltaApplier.apply", () => {
     ]);
   });
 
-  it("tells observers the state that a tombstone has, and of one without a state what was stored", () => {
+  it("hands observers the state that a tombstone has, and of one without a state what was stored", () => {
     const { store, observers, process } = newApplier();
     const states: string[] = [];
     observers.add((event) => states.push(event.type === "deleted" ? text(event.object) : event.type));

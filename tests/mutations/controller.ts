@@ -1004,4 +1004,11 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     replace: "return ageMs(at, this.#clock) >= durationMs;",
     test: "tests/controller/leader_election_test.ts",
   },
+  {
+    name: "work order: the old place of a key that became a change counts",
+    file: "src/controller/work_order.ts",
+    find: "if (this.#entries.get(entry.key) === entry) return entry;",
+    replace: "if (this.#entries.has(entry.key)) return entry;",
+    test: "tests/controller/work_order_test.ts",
+  },
 ];

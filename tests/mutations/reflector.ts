@@ -848,4 +848,19 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     replace: "    resumption: undefined,",
     test: "tests/reflector/state_test.ts",
   },
+  {
+    name: "reflector: tries are counted on after a list",
+    file: "src/reflector/transition.ts",
+    find:
+      "    failures: { ...state.failures, failure: undefined, attempt: 0 },\n    isResourceVersionUnavailable: false,",
+    replace: "    isResourceVersionUnavailable: false,",
+    test: "tests/reflector/state_test.ts",
+  },
+  {
+    name: "reflector: all come back at once where a server names more than the longest time",
+    file: "src/reflector/failures.ts",
+    find: "Math.max(grownMs, Math.min(askedMs, LONGEST_ASKED_MS) + random() * grownMs)",
+    replace: "Math.max(grownMs, Math.min(askedMs + random() * grownMs, LONGEST_ASKED_MS))",
+    test: "tests/reflector/failures_test.ts",
+  },
 ];

@@ -291,4 +291,11 @@ export const UTIL_FAULTS: readonly SuiteMutation[] = [
     replace: "return Math.max(STEP_OBJECTS, turnObjects);",
     test: "tests/util/turns_test.ts",
   },
+  {
+    name: "util: names in deep JSON are not escaped",
+    file: "src/util/json.ts",
+    find: '(isArray ? "" : `${JSON.stringify(name)}:`)',
+    replace: '(isArray ? "" : `"${name}":`)',
+    test: "tests/util/json_test.ts",
+  },
 ];

@@ -74,4 +74,10 @@ export const WATCH_FAULTS: readonly SuiteMutation[] = [{
   find: 'if (item.type === "QUARANTINED" || item.type === "ERROR") return item;',
   replace: 'if (item.type === "ERROR") return item;',
   test: "tests/watch/decode_watch_test.ts",
+}, {
+  name: "lists: the first of two keys of items counts where the list has named their type",
+  file: "src/watch/list_decoder.ts",
+  find: 'if (this.#type === "unknown" || items.length > 0) {',
+  replace: 'if (this.#type === "unknown") {',
+  test: "tests/watch/list_decoder_test.ts",
 }];

@@ -125,13 +125,13 @@ describe("eachListItem", () => {
     assert.ok(found.length >= 1 && found.length < 6, `${found}`);
   });
 
-  it("leave out what was not accepted, and report it", async () => {
-    const reports: Quarantined[] = [];
+  it("leave out what was not accepted, and report it before the items of its page", async () => {
+    const reports: unknown[] = [];
     const broken: Quarantined = { reason: "no name", path: "items[0]" };
     const source = { list: () => Promise.resolve({ metadata: {}, items: ["b"], quarantined: [broken] }) };
     const items = eachListItem<string>(source, {}, { onQuarantined: (report) => reports.push(report) });
-    assert.deepEqual(await Array.fromAsync(items), ["b"]);
-    assert.deepEqual(reports, [broken]);
+    for await (const item of items) reports.push(item);
+    assert.deepEqual(reports, [broken, "b"]);
   });
 
   it("cannot be read without a page in hand", async () => {

@@ -218,5 +218,7 @@ describe("delayAfter: delays", () => {
     assert.deepEqual([delayMs(expired, 30_000), delayMs(expired, 1_000)], [1_200, 1_000]);
     const asked = new StatusError(unavailable.status, { retryAfterMs: 20_000 });
     assert.deepEqual([delayMs(asked, 800), delayMs(asked, 60_000)], [20_400, 60_000]);
+    const tooLong = new StatusError(unavailable.status, { retryAfterMs: 1e9 });
+    assert.equal(delayMs(tooLong, 800), 600_400);
   });
 });

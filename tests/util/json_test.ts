@@ -150,7 +150,7 @@ describe("memorySize", () => {
 
 describe("jsonOf", () => {
   it("writes a value of any depth as JSON.stringify writes one of few levels", () => {
-    const inner = { a: [1, "\n\u2028\ud800", null, true, {}, []], 'b"': undefined, c: { d: -0, e: "" } };
+    const inner = { a: [1, "\n\u2028\ud800", null, true, {}, []], 'b"': undefined, 'c"\n': { d: -0, e: "" } };
     const text = JSON.stringify(inner);
     assert.equal(jsonOf(inner), text);
     const depth = 100_000;

@@ -62,6 +62,22 @@ describe("decodeList", () => {
     assert.deepEqual(validated, storage() === "texts, validated by their heads" ? [1] : [0, 1]);
   });
 
+  it("takes the last of several keys of items, as a parser does, wherever the list says what they are", async () => {
+    const item = (name: string) => `{"metadata":{"name":"${name}"}}`;
+    const bad = '{"metadata":{"name":"bad"},"kind":"Table","apiVersion":"v1"}';
+    const twice = `"items":[${item("a")},${bad}],"items":[${item("b")},${bad}]`;
+    const type = '"kind":"PodList","apiVersion":"v1"';
+    const validateItem = (object: unknown, index: number) => {
+      const { name } = (object as { metadata: { name: string } }).metadata;
+      return name === "bad" ? { reason: "it is bad", path: `items[${index}]` } : undefined;
+    };
+    for (const text of [`{${type},${twice}}`, `{${twice},${type}}`]) {
+      const page = await decode(text, { validateItem });
+      assert.deepEqual(page.items.map(({ metadata }) => metadata), [{ name: "b" }], text);
+      assert.deepEqual(page.quarantined, [{ reason: "it is bad", path: "items[1]" }]);
+    }
+  });
+
   it("gives the same page wherever the text is split", async () => {
     const page = podList([{ metadata: { name: "grün-€-😀" } }]);
     const all = bytes(JSON.stringify(page));
