@@ -837,8 +837,8 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "lists: observers receive changes once more where the list was prepared again",
     file: "src/informer/list_application.ts",
-    find: "if (isObserved()) yield* this.#collectChanges(accepted, changes = []);",
-    replace: "if (isObserved()) yield* this.#collectChanges(accepted, changes ??= []);",
+    find: "if (observers.size > 0) yield* this.#collectChanges(accepted, changes = []);",
+    replace: "if (observers.size > 0) yield* this.#collectChanges(accepted, changes ??= []);",
     test: "tests/informer/delta_applier_test.ts",
   },
   {

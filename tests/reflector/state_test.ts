@@ -10,7 +10,13 @@ import {
   VeryShortWatchError,
 } from "../../src/reflector/failures.ts";
 import { listAttempt } from "../../src/reflector/lists.ts";
-import { initialState, opened, type Outcome, type ReflectorState } from "../../src/reflector/state.ts";
+import {
+  initialState,
+  opened,
+  type Outcome,
+  type ReflectorState,
+  rewatched,
+} from "../../src/reflector/state.ts";
 import { RESUMING } from "../../src/reflector/resumption.ts";
 import { NO_POSITION, noteContact, type Position, watchingFrom } from "../../src/reflector/store_writer.ts";
 import { transition } from "../../src/reflector/transition.ts";
@@ -636,7 +642,7 @@ describe("transition", () => {
   });
 
   it("counts the watches since the last list", () => {
-    const watched = noted({ ...at10, watchesSinceList: 1 }, { of: "rewatches" }, NOW).state;
+    const watched = rewatched({ ...at10, watchesSinceList: 1 });
     const list = { of: "list", resourceVersion: "50", paginated: false, attempt } as const;
     const listed = transition(watched, list, NOW).state;
     assert.deepEqual([watched.watchesSinceList, listed.watchesSinceList], [2, 0]);
