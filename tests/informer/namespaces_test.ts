@@ -590,6 +590,7 @@ describe("NamespaceLoops.quarantine", () => {
     });
     const loops = new NamespaceLoops<KubernetesObject>(source, namespaces, {
       name: "pods",
+      logger: silentLogger,
       shouldResync: () => false,
       useWatchList: false,
       clock: new FakeClock(),
