@@ -490,6 +490,20 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/node/sqlite_snapshot_test.ts",
   },
   {
+    name: "serveFetch: a server that listens again has the certificate of before",
+    file: "src/node/serving/serve_fetch.ts",
+    find: "    this.#tls = tls;\n    // Loaded",
+    replace: "    // Loaded",
+    test: "tests/node/serve_fetch_test.ts",
+  },
+  {
+    name: "serveFetch: a client over TLS that sends nothing keeps a server from its end",
+    file: "src/node/serving/served_connections.ts",
+    find: "for (const socket of this.#sockets) socket.destroy();",
+    replace: "",
+    test: "tests/sockets/serve_fetch_test.ts",
+  },
+  {
     name: "exec: the refusal of an old certificate makes the plugin run again",
     file: "src/node/kubeconfig/exec_credentials.ts",
     find: "token === refused && cert === clientCertificateData",

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
-import { connect } from "node:net";
+import { readFileSync } from "node:fs";
+import { connect, Server } from "node:net";
 import { describe, it } from "node:test";
-import { newCluster } from "@listwatch/cache";
+import { connect as connectTls } from "node:tls";
+import { newCluster, silentLogger } from "@listwatch/cache";
 import { ListenError, serveFetch } from "@listwatch/cache/node";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { newListenError } from "../../src/node/serving/serve_fetch.ts";
+import { realClock } from "../../src/util/clock.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { until } from "../until.ts";
 import { watchedTimers } from "../watched_timers.ts";
@@ -258,6 +261,47 @@ describe("serveFetch", () => {
 
   it("rejects with a ListenError when the address is not one of this machine", async () => {
     await assert.rejects(serveFetch(() => new Response(), { host: "203.0.113.1" }), ListenError);
+  });
+});
+
+describe("serveFetch where its server has stopped to accept", () => {
+  it("listens again over TLS, with the certificate that was set last", async () => {
+    const pem = (name: string) => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8");
+    const [first, second] = ["server", "client"].map((name) => ({
+      cert: pem(`${name}.crt`),
+      key: pem(`${name}.key`),
+    }));
+    const { setTimeout: realTimeout } = realClock;
+    const { listen } = Server.prototype;
+    const looks: (() => void)[] = [];
+    const servers: Server[] = [];
+    Object.assign(realClock, {
+      setTimeout: (call: () => void, ms: number) => ms === 3_000 ? looks.push(call) : realTimeout(call, ms),
+    });
+    Server.prototype.listen = function (this: Server, ...values: unknown[]) {
+      servers.push(this);
+      return Reflect.apply(listen, this, values);
+    };
+    const served = await serveFetch(() => new Response("here"), { tls: first, logger: silentLogger });
+    try {
+      for (const name of ["kubernetes", "admin"]) {
+        if (name === "admin") await served.setTls(second);
+        await new Promise((resolve) => servers.at(-1)!.close(resolve));
+        const { length } = servers;
+        while (servers.length === length || !servers.at(-1)!.listening) {
+          await until(() => looks.length > 0);
+          looks.shift()!();
+        }
+        const socket = connectTls({ host: "127.0.0.1", port: served.port, rejectUnauthorized: false });
+        await new Promise((resolve, reject) => socket.on("secureConnect", resolve).on("error", reject));
+        assert.equal(socket.getPeerCertificate().subject.CN, name);
+        await new Promise((resolve) => socket.once("close", resolve).end());
+      }
+    } finally {
+      Object.assign(realClock, { setTimeout: realTimeout });
+      Server.prototype.listen = listen;
+      await served.stop();
+    }
   });
 });
 

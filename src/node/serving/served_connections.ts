@@ -63,6 +63,8 @@ const LOOK_MS = 5_000;
  */
 export class ServedConnections {
   readonly #options: ServedConnectionsOptions;
+  /** Also those that have sent nothing yet. */
+  readonly #sockets = new Set<Socket>();
   readonly #connections = new Map<Socket, Connection>();
   readonly #turns = new SharedTurns();
   readonly #healthTurns = new SharedTurns();
@@ -78,6 +80,10 @@ export class ServedConnections {
 
   serve(server: Server): void {
     server.maxHeadersCount = 0;
+    server.on("connection", (socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
     server.on("connection", arrived);
     server.on("connection", parseInParts);
     letNetworkThrough();
@@ -107,6 +113,11 @@ export class ServedConnections {
         resolve();
       };
     });
+  }
+
+  /** Closes what is still open: Deno's servers would wait for clients over TLS that have sent nothing. */
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy();
   }
 
   #accept(incoming: IncomingMessage, outgoing: ServerResponse): void {
