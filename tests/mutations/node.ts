@@ -501,7 +501,7 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     file: "src/node/serving/served_connections.ts",
     find: "for (const socket of this.#sockets) socket.destroy();",
     replace: "",
-    test: "tests/sockets/serve_fetch_test.ts",
+    test: "tests/node/serve_fetch_test.ts",
   },
   {
     name: "exec: the refusal of an old certificate makes the plugin run again",

@@ -12,6 +12,8 @@ import { LogRecorder } from "../log_recorder.ts";
 import { until } from "../until.ts";
 import { watchedTimers } from "../watched_timers.ts";
 
+const pem = (name: string) => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8");
+
 describe("serveFetch", () => {
   it("answers at its url, and stops with its signal", async () => {
     const stop = new AbortController();
@@ -264,9 +266,28 @@ describe("serveFetch", () => {
   });
 });
 
+describe("serveFetch over TLS", () => {
+  it("stops although a client has sent nothing since its handshake", async () => {
+    const served = await serveFetch(() => new Response("here"), {
+      tls: { cert: pem("server.crt"), key: pem("server.key") },
+    });
+    const socket = connectTls({ host: "127.0.0.1", port: served.port, rejectUnauthorized: false });
+    socket.on("error", () => {});
+    await new Promise((resolve) => socket.once("secureConnect", resolve));
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      socket.destroy();
+    }, 5_000);
+    await served.stop();
+    clearTimeout(timer);
+    assert.equal(isLate, false);
+    socket.destroy();
+  });
+});
+
 describe("serveFetch where its server has stopped to accept", () => {
   it("listens again over TLS, with the certificate that was set last", async () => {
-    const pem = (name: string) => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8");
     const [first, second] = ["server", "client"].map((name) => ({
       cert: pem(`${name}.crt`),
       key: pem(`${name}.key`),

@@ -200,24 +200,6 @@ describe("serveFetch over TLS", () => {
   });
 });
 
-describe("serveFetch over TLS", () => {
-  it("stops although a client has sent nothing since its handshake", async () => {
-    const served = await serveFetch(() => new Response("here"), { tls });
-    const socket = connectTls({ host: "127.0.0.1", port: served.port, rejectUnauthorized: false });
-    socket.on("error", () => {});
-    await new Promise((resolve) => socket.once("secureConnect", resolve));
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      socket.destroy();
-    }, 5_000);
-    await served.stop();
-    clearTimeout(timer);
-    assert.equal(isLate, false);
-    socket.destroy();
-  });
-});
-
 describe("readServerTls and followServerTls", () => {
   const files = { certFile: join(folder, "tls.crt"), keyFile: join(folder, "tls.key") };
   const write = (cert: string, key: string) => {
