@@ -504,6 +504,13 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/node/serve_fetch_test.ts",
   },
   {
+    name: "sendResponse: bytes are freed that wait in the socket",
+    file: "src/node/serving/send_response.ts",
+    find: "if (outgoing.writableLength === 0) owned",
+    replace: "owned",
+    test: "tests/node/send_response_test.ts",
+  },
+  {
     name: "exec: the refusal of an old certificate makes the plugin run again",
     file: "src/node/kubeconfig/exec_credentials.ts",
     find: "token === refused && cert === clientCertificateData",

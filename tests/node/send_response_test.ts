@@ -67,6 +67,33 @@ describe("sendResponse", () => {
     }
   });
 
+  it("frees the chunks that it owns once the socket has taken them, and not before", async () => {
+    const chunks = Array.from({ length: 4 }, () => new Uint8Array(20 * 1024));
+    const { outgoing, events } = newOutgoing();
+    const given: Uint8Array[] = [];
+    Object.assign(events, { write: (bytes: Uint8Array) => given.push(bytes) > 0 });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const body = new ReadableStream({
+      type: "bytes",
+      async pull(controller) {
+        if (chunks.length === 1) await released;
+        const chunk = chunks.shift();
+        if (chunk !== undefined) return controller.enqueue(chunk);
+        controller.close();
+        controller.byobRequest?.respond(0);
+      },
+    });
+    events.writableLength = 1;
+    const sent = sendResponse(new Response(body), outgoing);
+    await until(() => given.length === 3);
+    for (let i = 0; i < 3; i++) await laterTurn();
+    assert.deepEqual(given.map(({ byteLength }) => byteLength), [20_480, 20_480, 20_480]);
+    events.writableLength = 0;
+    release();
+    await sent;
+    assert.deepEqual(given.map(({ byteLength }) => byteLength), [0, 0, 0, 0]);
+  });
+
   it("notifies a watch whose client has left, before it began to write or later, and writes nothing then", async () => {
     for (const hasLeftBefore of [true, false]) {
       const { outgoing, events, written } = newOutgoing();
