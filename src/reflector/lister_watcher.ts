@@ -166,24 +166,30 @@ export function shardOf<T extends KubernetesObject>(
   source: ListerWatcher<T>,
   options: ShardOptions,
 ): ListerWatcher<T> {
-  const { index, of } = options;
+  const { index, of, by = "name" } = options;
   if (!Number.isSafeInteger(of) || of < 1 || !Number.isSafeInteger(index) || index < 0 || index >= of) {
     throw new RangeError(
       `Cannot take shard ${index} of ${of}: \`of\` is 1 or more, \`index\` from 0 to \`of\` - 1`,
     );
   }
-  return of === 1 ? source : new ShardSource(source, options);
+  if (of === 1) return source;
+  const shard = new ShardSource(source, options);
+  return {
+    ...over(source, (given) => given, (identity) => `${identity}, shard ${index} of ${of} by ${by}`),
+    description: shard.description,
+    // The metadata of this shard: a shard that compares itself with the whole would never be equal to it.
+    ...(source.metadata && { metadata: () => shardOf(source.metadata!(), options) }),
+    ...(source.inNamespace && {
+      inNamespace: (namespace) => shardOf(source.inNamespace!(namespace), options),
+    }),
+    list: (given, context) => shard.list(given, context),
+    watch: (given, context) => shard.watch(given, context),
+  };
 }
 
+/** The lists and watches of a shard. */
 class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
   readonly description: string;
-  readonly identity: ListerWatcher<T>["identity"];
-  readonly resource: ListerWatcher<T>["resource"];
-  readonly projection: ListerWatcher<T>["projection"];
-  readonly namespaces: ListerWatcher<T>["namespaces"];
-  readonly clusterUid: ListerWatcher<T>["clusterUid"];
-  readonly metadata: ListerWatcher<T>["metadata"];
-  readonly inNamespace: ListerWatcher<T>["inNamespace"];
   readonly #source: ListerWatcher<T>;
   readonly #options: ShardOptions;
   readonly #isOwn: (object: unknown) => boolean;
@@ -195,15 +201,6 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     this.#source = source;
     this.#options = options;
     this.description = `${source.description ?? "objects"}, shard ${index} of ${of}`;
-    this.identity = source.identity && `${source.identity}, shard ${index} of ${of} by ${by}`;
-    this.resource = source.resource;
-    this.projection = source.projection;
-    this.namespaces = source.namespaces;
-    this.clusterUid = source.clusterUid?.bind(source);
-    // The metadata of this shard: a shard that compares itself with the whole would never be equal to it.
-    this.metadata = source.metadata && (() => shardOf(source.metadata!(), options));
-    this.inNamespace = source.inNamespace &&
-      ((namespace) => shardOf(source.inNamespace!(namespace), options));
     const ranges = hashRanges(of);
     const [from, to] = ranges.slice(index);
     this.#isOwn = by === "name"

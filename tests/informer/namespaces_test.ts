@@ -133,6 +133,16 @@ describe("SharedIndexInformer over a set of namespaces", () => {
     assert.equal(server.openWatches, 2);
   });
 
+  it("has stopped where it was run with a signal that was aborted before", async () => {
+    await using rig = newRig(["a"]);
+    const { informer, server } = rig;
+    const phases: string[] = [];
+    informer.onStatus(({ phase }) => phases.push(phase));
+    await informer.run(AbortSignal.abort());
+    assert.deepEqual([informer.isStopped(), informer.status().phase], [true, "stopped"]);
+    assert.deepEqual([phases, server.requests.length], [["stopped"], 0]);
+  });
+
   it("has synced when every namespace was listed, and its handlers have received all of them", async () => {
     await using rig = newRig(["a", "b"]);
     const { server, informer, recorder } = rig;

@@ -98,8 +98,8 @@ export class NamespaceLoops<T> {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
     this.#signal = signal;
+    if (signal.aborted) return this.#notify();
     const unlisten = this.#namespaces.onChange(() => this.#arrange(signal));
     try {
       this.#arrange(signal);
