@@ -270,8 +270,10 @@ function textOf(value: unknown): string {
 }
 
 function numberText(value: number): string {
-  if (value === 0 || Math.abs(value) >= 1e-4) return String(value);
-  return value.toExponential().replace(/-(\d)$/, "-0$1");
+  const size = Math.abs(value);
+  // JSON's integers are of 64 bits in Go, as far as they fit; all others are floats.
+  const isPlain = Number.isInteger(value) ? size < 2 ** 63 : size >= 1e-4 && size < 1e6;
+  return isPlain ? String(value) : value.toExponential().replace(/(?<=[+-])\d$/, "0$&");
 }
 
 /** Compact JSON with sorted keys. */

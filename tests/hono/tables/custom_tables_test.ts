@@ -73,6 +73,12 @@ describe("customPrinter", () => {
     assert.deepEqual(table.columnDefinitions.map((c: Json) => c.name), ["Name", "A"]);
   });
 
+  it("shows numbers as texts with an exponent where Go does", async () => {
+    const values = [0.0001, 0.00009, 999_999.5, 1_234_567.5, -12_345_678.9, 1_234_567, 1e20];
+    const texts = ["0.0001", "9e-05", "999999.5", "1.2345675e+06", "-1.23456789e+07", "1234567"];
+    assert.deepEqual(await cellsOf("string", ...values), [...texts, "1e+20"]);
+  });
+
   it("shows any value as a text, as Go prints it", async () => {
     const values = ["a", "", 4, 2.5, 0.000012, 1e22, true, null, [1, "<"], { b: 1, a: { d: 1, c: "&" } }];
     assert.deepEqual(await cellsOf("string", ...values, undefined), [
