@@ -138,7 +138,8 @@ export class ObjectRegistry {
       apiVersion: groupVersion(resource),
       time: this.#now(),
     };
-    return this.#replace(resource, updatedBy(resource, existing, object, writer), address, {
+    const written = { ...object, metadata: withoutEmpty(metadataOf(object)) };
+    return this.#replace(resource, updatedBy(resource, existing, written, writer), address, {
       ...options,
       existing,
     });
@@ -378,12 +379,15 @@ function typed(resource: ServedResource, object: JsonObject): JsonObject {
   return { kind: resource.kind, apiVersion: groupVersion(resource), metadata, ...rest };
 }
 
-/** The metadata that a writer sets, without members that have nothing in them. */
+/** The metadata that a writer sets. */
 function settableMetadata(metadata: JsonObject): JsonObject {
+  return without(withoutEmpty(metadata), ...SERVER_FIELDS);
+}
+
+/** Metadata without members that have nothing in them, which a server does not keep. */
+function withoutEmpty(metadata: JsonObject): JsonObject {
   const isSet = (value: unknown) => typeof value !== "object" || Object.keys(value ?? {}).length > 0;
-  return Object.fromEntries(
-    Object.entries(metadata).filter(([name, value]) => !SERVER_FIELDS.includes(name) && isSet(value)),
-  );
+  return Object.fromEntries(Object.entries(metadata).filter(([, value]) => isSet(value)));
 }
 
 function withoutVersion(object: JsonObject): JsonObject {

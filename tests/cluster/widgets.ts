@@ -27,9 +27,10 @@ export function newWidget(
 export async function defineWidgets(
   connection: TestConnection,
   group: string,
+  version: Readonly<Record<string, unknown>> = {},
 ): Promise<ResourceClient<Widget>> {
   const definitions = connection.cluster.resource("apiextensions.k8s.io/v1/customresourcedefinitions");
-  const definition = widgetDefinition({ group });
+  const definition = widgetDefinition({ group, version });
   await definitions.create(definition);
   connection.onClose(() => definitions.delete(definition.metadata.name));
   const widgets = connection.cluster.resource<Widget>(parseResource(`${group}/v1/widgets`));

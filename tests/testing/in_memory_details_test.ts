@@ -151,6 +151,7 @@ describe("InMemoryApiServer: details of a patch", () => {
       const generation = async (metadata: object) =>
         (await patch(server, DEPLOYMENT, { metadata })).body.metadata.generation;
       assert.equal(await generation({ labels: { a: "b" } }), 1);
+      assert.equal(await generation({ annotations: { a: null } }), 1);
       assert.equal(await generation({ annotations: { a: "b" } }), 2);
     }));
 
@@ -208,6 +209,9 @@ describe("InMemoryApiServer: details of a server-side apply", () => {
       assert.equal(await status({ labels: { a: "b" } }), 200);
       assert.equal(await status({ labels: { a: null } }), 200);
       assert.equal(server.get("v1/configmaps", "shop/a")?.metadata?.labels, undefined);
+      const before = server.resourceVersion;
+      await patch(server, `${CONFIG_MAPS}/a`, { metadata: { labels: { a: null } } });
+      assert.equal(server.resourceVersion, before);
     }));
 
   it("keeps the managers of a custom resource's status, and lists all conflicts", () =>
