@@ -863,4 +863,11 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     replace: "Math.max(grownMs, Math.min(askedMs + random() * grownMs, LONGEST_ASKED_MS))",
     test: "tests/reflector/failures_test.ts",
   },
+  {
+    name: "reflector: a list of the most recent data has the rule of the one before",
+    file: "src/reflector/reflector.ts",
+    find: 'const options = again ? { resourceVersion: "", limit: attempt.limit } : attempt;',
+    replace: 'const options = again ? { ...attempt, resourceVersion: "" } : attempt;',
+    test: "tests/reflector/reflector_test.ts",
+  },
 ];

@@ -231,6 +231,24 @@ describe("Reflector: lists", () => {
     assert.equal(run.errors.length, 9);
   });
 
+  it("ask for the most recent data without a rule for a version, after one that had to go beyond a version", async () => {
+    const watcher = openWatch();
+    await using run = newRun([
+      { list: page("a@1", "10") },
+      { watch: watcher },
+      { list: refusal("expired") },
+      { list: page("a@1", "20") },
+      { watch: openWatch() },
+    ], { watchListPageSize: 5 });
+    await run.start();
+    watcher.send({ type: "ERROR", object: newDecodingStatus("no JSON") });
+    await run.clock.advance(2_000);
+    assert.deepEqual(run.source.options.slice(2, 4), [
+      { resourceVersion: "10", limit: 5, resourceVersionMatch: "NotOlderThan" },
+      { resourceVersion: "", limit: 5 },
+    ]);
+  });
+
   it("are as old as their cache says, and consistent only where that is not older than the request", async () => {
     for (const ageMs of [undefined, 60_000]) {
       const lists = [{ list: refusal("expired") }, {
