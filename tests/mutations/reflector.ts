@@ -870,4 +870,11 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     replace: 'const options = again ? { ...attempt, resourceVersion: "" } : attempt;',
     test: "tests/reflector/reflector_test.ts",
   },
+  {
+    name: "reflector: a series of internal errors ends a minute after its first one",
+    file: "src/reflector/failures.ts",
+    find: "nowMs - before.lastMs < INTERNAL_ERROR_RESET_MS",
+    replace: "nowMs - before.firstMs < INTERNAL_ERROR_RESET_MS",
+    test: "tests/reflector/failures_test.ts",
+  },
 ];

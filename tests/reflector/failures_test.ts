@@ -114,6 +114,21 @@ describe("afterInternalError", () => {
     });
     assert.deepEqual(retries, [true, true, false, true]);
   });
+
+  it("continues a series for as long as no minute is without an error", () => {
+    const internal = new StatusError(newStatus(500, "InternalError", "etcd"));
+    const lastOf = (times: readonly number[]) => {
+      let failures = NO_FAILURES;
+      let isAnswered = true;
+      for (const nowMs of times) {
+        const next = afterInternalError(failures, internal, { nowMs, maxRetryMs: 100_000 });
+        ({ failures, retries: isAnswered } = next);
+      }
+      return isAnswered;
+    };
+    assert.equal(lastOf([0, 50_000, 100_000, 100_001]), false);
+    assert.equal(lastOf([0, 60_000, 100_001]), true);
+  });
 });
 
 describe("trialAfterList", () => {
