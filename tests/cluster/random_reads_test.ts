@@ -38,7 +38,7 @@ const PARAMETERS: readonly (readonly [name: string, values: readonly string[]])[
   ["pretty", BOOLEANS],
   ["includeObject", ["None", "Metadata", "Object", "none", ""]],
   ["timeoutSeconds", NUMBERS],
-  ["timeout", ["1s", "1h", ""]],
+  ["timeout", ["1s", "1h", "", "1x", "-1s", "1.5h", "1"]],
   ["continue", ["", "x", "e30", "abc%"]],
   ["Limit", ["1"]],
   ["export", ["true"]],
@@ -128,7 +128,8 @@ function randomRequest(random: () => number): Asked {
   const isOne = chance(0.25);
   const namespace = namespaces.length > 0 && (isOne || chance(0.5)) ? `/namespaces/${pick(namespaces)}` : "";
   let path = `${root}${namespace}/${kind}${isOne ? `/${pick(names)}` : ""}`;
-  if (chance(0.05)) path += pick(["/", "/x", "x"]);
+  if (chance(0.05)) path += pick(["/", "/x", "x", "?"]);
+  else if (isOne && chance(0.2)) path += pick(["/status", "/scale", "/none"]);
 
   const query: [name: string, value: string][] = [];
   const rarely = pick([0, 0.02, 0.2]);
@@ -145,7 +146,9 @@ function randomRequest(random: () => number): Asked {
   }
   const parameters = query.map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
   if (chance(0.1)) {
-    parameters.push(pick(["limit", "limit=%zz", "limit=1;x", "&&", "=", "labelSelector=", "_"]));
+    parameters.push(
+      pick(["limit", "limit=%zz", "limit=1;x", "&&", "=", "?limit=1", "limit=3&limit=x", "%6cimit=2", "_"]),
+    );
   }
   if (parameters.length > 0) path += `?${parameters.join("&")}`;
   return { path, accept: chance(0.4) ? "application/json" : list(clause) };
