@@ -128,6 +128,7 @@ export class Program {
   readonly #meddler: Meddler | undefined;
   readonly #readers: readonly ServedReader[];
   #served: CountedReadApi | undefined;
+  #reading: readonly Promise<void>[] = [];
   readonly #consistentReader: ConsistentReader | undefined;
   readonly #closed: CountingSignal;
   /** How many connection failures its error handler received. */
@@ -281,11 +282,11 @@ export class Program {
 
   /** Starts the informer. */
   start(): void {
-    for (const reader of this.#readers) {
+    this.#reading = this.#readers.map((reader) =>
       reader.run().catch((error) =>
         this.#violate(`a reader fails: ${error instanceof Error ? error.stack : error}`)
-      );
-    }
+      )
+    );
     this.#consistentReader?.start();
     const { signal } = this.#stop;
     if (this.config.endsBy === "run") {
@@ -314,6 +315,8 @@ export class Program {
     await this.#consistentReader?.stop();
     await this.#workers?.stop();
     await this.#end!();
+    // A watch has a timer while a slow reader has not read its last events.
+    await Promise.all(this.#reading);
     for (const how of ["synced", "waitForVersion", "get"] as const) {
       this.call({ how, ahead: NEVER, key: "a/n0" });
     }
