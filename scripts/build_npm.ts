@@ -226,7 +226,9 @@ function declarationOf(path: string): string {
 export function specifiersOf(source: string): string[] {
   const code = source.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "");
   const found: string[] = [];
-  for (const match of code.matchAll(/(?:\bfrom\s*|\bimport\s*\(\s*|^\s*import\s*)(["'])([^"'\n]+)\1/gm)) {
+  // A text may end with "from": between the keyword and the specifier are names only.
+  const names = /\b(?:import|export)\b[\w$*{},\s]*?\bfrom\s*|\bimport\s*\(\s*|^\s*import\s*/.source;
+  for (const match of code.matchAll(new RegExp(`(?:${names})(["'])([^"'\\n]+)\\1`, "gm"))) {
     found.push(match[2]);
   }
   return found;

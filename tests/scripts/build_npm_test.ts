@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { withoutDocsOfOthers } from "../../scripts/build_npm.ts";
+import { specifiersOf, withoutDocsOfOthers } from "../../scripts/build_npm.ts";
 import { BIN_SOURCE, NPM_PACKAGE } from "../../scripts/npm_package.ts";
 
 /** A file, as `deno pack` writes it. */
@@ -43,6 +43,23 @@ describe("withoutDocsOfOthers", () => {
   it("keeps the code", () => {
     const code = (source: string) => source.replaceAll(/\/\*\*[\s\S]*?\*\/ ?/g, "");
     assert.equal(code(text), code(SOURCE));
+  });
+});
+
+describe("specifiersOf", () => {
+  it("has those of each form of import and export, also of minified ones", () => {
+    const source = `import "./1.js";
+import type { A } from "./2.js";
+import*as b from"./3.js";import c,{d as e}from"./4.js";export*from"./5.js";export{f as default}from'./6.js';
+export type {
+  G,
+} from "./7.js";
+const h = await import("./8.js");`;
+    assert.deepEqual(specifiersOf(source), [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `./${n}.js`));
+  });
+
+  it("takes no text that ends with from for one", () => {
+    assert.deepEqual(specifiersOf('return e===void 0?"set what it comes from":typeof e!="string"?1:2'), []);
   });
 });
 

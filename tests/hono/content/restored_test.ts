@@ -140,9 +140,10 @@ describe("readApi over the content of a snapshot", () => {
     const { api, stop } = await other.start();
     const before = await api.request("/api/v1/namespaces/default/pods/a");
     const watch = await WatchReader.open(api, "/api/v1/pods?watch=1&resourceVersion=4");
+    const events = watch.toEnd();
     back();
     await other.clock.advance(60_000);
-    assert.deepEqual(await watch.toEnd(), ["ERROR 410 Expired"]);
+    assert.deepEqual(await events, ["ERROR 410 Expired"]);
     const after = await api.request("/api/v1/namespaces/default/pods/a");
     assert.equal(after.headers.get("Cache-Synced"), "true");
     assert.notEqual(after.headers.get("ETag"), before.headers.get("ETag"));
