@@ -1,7 +1,7 @@
 import type { Requests } from "./resource_client.ts";
 import type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";
 import { formatResource, type GroupVersionResource } from "../meta/resource.ts";
-import { newStatus, StatusError } from "../meta/status.ts";
+import { newStatus, StatusError, statusErrorOf } from "../meta/status.ts";
 
 /** A resource in one version, from the discovery documents. */
 export interface DiscoveredResource extends ApiResource {
@@ -35,7 +35,7 @@ const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
  * Discovers the resources of an API server: with two requests if it has aggregated discovery, else with one
  * more for each group version.
  *
- * @throws {StatusError} The server refused `/api` or `/apis`.
+ * @throws {StatusError} The server refused `/api` or `/apis`; an `/api` that is not there (404) has nothing.
  * @throws {NetworkError} The server did not respond.
  *
  * @example
@@ -53,7 +53,8 @@ export async function discover(cluster: Pick<Requests, "request">, signal?: Abor
   const resources: DiscoveredResource[] = [];
   const unavailable: string[] = [];
   const plain: string[] = [];
-  for (const answer of await Promise.all(askDiscovery(cluster, ["/api", "/apis"], signal))) {
+  const [core, groups] = askDiscovery(cluster, ["/api", "/apis"], signal);
+  for (const answer of await Promise.all([core.catch(withoutCoreGroup), groups])) {
     if (isAggregated(answer)) readAggregated(answer, resources, unavailable);
     else plain.push(...groupVersions(answer as PlainGroups));
   }
@@ -78,6 +79,12 @@ function askDiscovery(
   signal: AbortSignal | undefined,
 ): Promise<unknown>[] {
   return paths.map((path) => cluster.request(path, { headers: { Accept: AGGREGATED }, signal }));
+}
+
+/** An aggregated API server has no core group (https://github.com/kubernetes/client-go/tree/master/discovery). */
+function withoutCoreGroup(error: unknown): PlainGroups {
+  if (statusErrorOf(error)?.httpStatus === 404) return {};
+  throw error;
 }
 
 interface AggregatedResource {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isForbidden, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { isForbidden, newCluster, SharedIndexInformer, StatusError } from "@listwatch/cache";
 import { type ApiResource, readApi } from "@listwatch/cache/hono";
 import { answerStatus, InMemoryApiServer, type Interceptor } from "@listwatch/cache/testing";
 import { discover, type Discovery } from "../../src/client/discovery.ts";
@@ -188,6 +188,22 @@ describe("discover", () => {
       answers["/api"] = answers["/apis"] = document;
       assert.deepEqual(await discover(cluster), { resources: [], unavailable: [] });
     }
+  });
+
+  it("takes a server without a core group for one that has the others, as client-go", async () => {
+    for (const intercepted of [[], [plainOnly]]) {
+      const server = new InMemoryApiServer();
+      for (const each of intercepted) server.intercept(each);
+      server.intercept(answerStatus(404), { match: ({ path }) => path === "/api" });
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      const { resources, unavailable } = await ask(server);
+      assert.deepEqual(unavailable, []);
+      assert.ok(resources.some(({ resource }) => resource === "deployments"));
+      assert.ok(!resources.some(({ group }) => group === ""));
+    }
+    const server = new InMemoryApiServer();
+    server.intercept(answerStatus(404), { match: ({ path }) => path === "/apis" });
+    await assert.rejects(ask(server), (error) => error instanceof StatusError && error.httpStatus === 404);
   });
 
   it("rejects with the error of the server", async () => {
