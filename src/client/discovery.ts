@@ -81,7 +81,7 @@ function askDiscovery(
   return paths.map((path) => cluster.request(path, { headers: { Accept: AGGREGATED }, signal }));
 }
 
-/** An aggregated API server has no core group (https://github.com/kubernetes/client-go/tree/master/discovery). */
+/** Nothing, where there is no core group: aggregated API servers have none, which client-go takes, too. */
 function withoutCoreGroup(error: unknown): PlainGroups {
   if (statusErrorOf(error)?.httpStatus === 404) return {};
   throw error;
