@@ -81,7 +81,7 @@ function askDiscovery(
   return paths.map((path) => cluster.request(path, { headers: { Accept: AGGREGATED }, signal }));
 }
 
-/** Nothing, where there is no core group: aggregated API servers have none, which client-go takes, too. */
+/** The core group where a server has none: without versions. client-go takes only this 404 for it. */
 function withoutCoreGroup(error: unknown): PlainGroups {
   if (statusErrorOf(error)?.httpStatus === 404) return {};
   throw error;
