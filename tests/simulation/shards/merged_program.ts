@@ -185,11 +185,12 @@ class Life {
     this.#closing.abort();
     for (const each of this.#running) await each.stop();
     const { name, world } = this.#options;
-    if (this.#clock.timers > 0) world.violate(`${name}: timers are left`);
+    const violate = (left: string) => world.violate(`${name}: ${left} after the stop`);
+    // A watch that has ended has a timer for a reader that has not read its last events, for a time.
     world.time.schedule(() => {
-      for (const left of this.#isDead ? [] : this.#served.left()) {
-        world.violate(`${name}: ${left} after the stop`);
-      }
+      if (this.#isDead) return;
+      if (this.#clock.timers > 0) violate(`${this.#clock.timers} timers`);
+      this.#served.left().forEach(violate);
     }, LEFT_AFTER_MS);
   }
 
