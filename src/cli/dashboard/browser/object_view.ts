@@ -6,7 +6,7 @@ import type { ResourceState } from "../dashboard_message.ts";
 import { changesBetween, type FieldChange } from "./changes.ts";
 import { byId, keyed, make, makeLink, setClass, setLink, setText } from "./dom.ts";
 import { EVENT_FIELDS, type EventObject, eventTimeMs, NEWEST_FIRST } from "./events.ts";
-import { AS_CACHED, readJson, refusalOf, repeat, request, type View } from "./reading.ts";
+import { readJson, refusalOf, repeat, request, type View } from "./reading.ts";
 import { factsOf, type Owned, ownedBy, ownersOf, type Relation } from "./relations.ts";
 import { listPath, objectPath, type ObjectRoute, tableLink } from "./route.ts";
 import { age, ago, visible } from "./texts.ts";
@@ -138,8 +138,7 @@ export class ObjectView {
     const { signal } = this.#stop;
     const object = this.#object;
     try {
-      const query = new URLSearchParams(AS_CACHED);
-      const response = await request(`${objectPath(this.#route.resource, this.#route)}?${query}`, {
+      const response = await request(objectPath(this.#route.resource, this.#route), {
         signal,
         headers: { Accept: "application/yaml, application/json;q=0.5" },
         cache: "no-store",
@@ -224,7 +223,6 @@ export class ObjectView {
       sortBy: NEWEST_FIRST,
       fields: EVENT_FIELDS.join(),
       limit: String(MOST_EVENTS),
-      ...AS_CACHED,
     });
     this.#stopEvents = repeat(async (signal) => {
       const list = await readJson<EventList>(`${listPath(events, scope)}?${query}`, { signal });

@@ -14,14 +14,14 @@ export interface View {
 }
 
 /**
- * The parameters of a read of what is cached, as the windows show it. Without them the server makes sure at
- * the API server that it is the latest state, which takes seconds, again and again for each open page.
+ * Reads what is cached, as the windows show it. Without a version the server makes sure at the API server
+ * that it is the latest state, which takes seconds, again and again for each open page. The URL is a whole
+ * one, as browsers refuse a path where the address of the page has a token.
  */
-export const AS_CACHED = { resourceVersion: "0" };
-
-/** Sends a request to this server, also if the address of the page has a token, which browsers refuse. */
 export function request(path: string, init: RequestInit): Promise<Response> {
-  return fetch(location.origin + path, init);
+  const url = new URL(path, location.origin);
+  url.searchParams.set("resourceVersion", "0");
+  return fetch(url, init);
 }
 
 export async function readJson<T>(path: string, init: RequestInit): Promise<T> {
@@ -74,7 +74,7 @@ export async function readGroups(
   },
 ): Promise<readonly CountedGroup[]> {
   const lists = await Promise.all(namespaces.map((namespace) => {
-    const query = new URLSearchParams({ groupBy: groupBy.join(","), ...AS_CACHED });
+    const query = new URLSearchParams({ groupBy: groupBy.join(",") });
     return readJson<{ items: readonly CountedGroup[] }>(`${listPath(resource, namespace)}?${query}`, {
       signal,
     });
@@ -103,7 +103,7 @@ export async function readObjects<T extends FoundObject = FoundObject>(
     readonly signal: AbortSignal;
   },
 ): Promise<{ readonly items: T[]; readonly total: number }> {
-  const query = new URLSearchParams({ sortBy: "metadata.name", limit: String(limit), fields, ...AS_CACHED });
+  const query = new URLSearchParams({ sortBy: "metadata.name", limit: String(limit), fields });
   if (filter !== undefined) query.set("filter", filter);
   if (labelSelector !== undefined) query.set("labelSelector", labelSelector);
   const items: T[] = [];

@@ -3,7 +3,7 @@
 import type { KubernetesObject } from "../../../meta/object.ts";
 import type { ResourceState } from "../dashboard_message.ts";
 import { resourceOf } from "./events.ts";
-import { AS_CACHED, readJson, readObjects, type View } from "./reading.ts";
+import { readJson, readObjects, type View } from "./reading.ts";
 import { objectLink, objectPath, type ObjectRoute, tableLink } from "./route.ts";
 import { objectsText } from "./texts.ts";
 
@@ -49,8 +49,7 @@ export async function ownersOf(
       const place = { namespace: resource?.namespaced ? namespace : undefined, name };
       found.push({ text: `${kind} ${name}`, href: resource && objectLink(resource, place) });
       if (resource === undefined) continue;
-      const query = new URLSearchParams({ fields: "metadata.ownerReferences", ...AS_CACHED });
-      const path = `${objectPath(resource, place)}?${query}`;
+      const path = `${objectPath(resource, place)}?fields=metadata.ownerReferences`;
       const owner = await readJson<KubernetesObject>(path, { signal }).catch(() => undefined);
       if (owner !== undefined) next = [...next, ...ownersIn(owner)];
     }
