@@ -191,7 +191,8 @@ const STATEMENT = /^(?:import|export) (?:(?:[\w$]+|\{[^}]*\}|\* as [\w$]+)(?: fr
  * module, but not of a script, which is what remains without imports and exports. Lines are
  * short enough for a position in a stack trace to be found.
  *
- * @throws {Error} If there is a statement of a form that is not known here.
+ * @throws {Error} If there is a statement of a form that is not known here, or what is imported twice is
+ * exported.
  */
 async function minifyModules(tools: BuildTools, files: readonly string[]): Promise<void> {
   await Promise.all(files.map(async (file) => {
@@ -200,6 +201,12 @@ async function minifyModules(tools: BuildTools, files: readonly string[]): Promi
     const script = text.replace(STATEMENT, "");
     const unknown = /^(?:import|export)\b(?! *\().*$/m.exec(script);
     if (unknown !== null) throw new Error(`${file}: cannot minify a module with the statement ${unknown[0]}`);
+    const exports = statements.filter((statement) => statement.startsWith("export"));
+    const imports = joinedImports(statements.filter((statement) => statement.startsWith("import")));
+    for (const [other, name] of imports.repeated) {
+      if (!exports.some((statement) => statement.match(/[\w$]+/g)?.includes(other))) continue;
+      throw new Error(`${file}: cannot export ${other}, which is another name of ${name}`);
+    }
     const input = `${file}.script.js`;
     await Deno.writeTextFile(input, `"use strict";\n${script}`);
     const options = [
@@ -208,31 +215,51 @@ async function minifyModules(tools: BuildTools, files: readonly string[]): Promi
       "--target=es2024",
       "--charset=utf8",
       "--log-level=warning",
+      ...imports.repeated.map(([other, name]) => `--define:${other}=${name}`),
     ];
     const result = await run(tools.esbuild, [input, ...options], { cwd: ROOT });
     if (result.code !== 0) throw new Error(`esbuild cannot minify ${file}:\n${result.output}`);
     const body = result.stdout.replace(/^"use strict";/, ""); // modules are strict by themselves
-    const imports = statements.filter((statement) => statement.startsWith("import"));
-    const exports = statements.filter((statement) => statement.startsWith("export"));
-    await Deno.writeTextFile(file, `${joinedImports(imports)}${body}${oneLineEach(exports)}`);
+    await Deno.writeTextFile(file, `${imports.text}${body}${oneLineEach(exports)}`);
     await Deno.remove(input);
   }));
 }
 
-/** One statement for each module, in the order in which they were; esbuild prints one for each file. */
-function joinedImports(statements: readonly string[]): string {
-  const names = new Map<string, string[]>();
+/** The imports of a module, each name once. */
+interface JoinedImports {
+  readonly text: string;
+  /**
+   * The further local names of what is imported already, each with the first one, which takes its place. No
+   * name inside a function is in the way: esbuild gives those other names than the ones at the top.
+   */
+  readonly repeated: readonly (readonly [other: string, name: string])[];
+}
+
+/** Makes one statement for each module, in the order in which they were; esbuild prints one for each file. */
+function joinedImports(statements: readonly string[]): JoinedImports {
+  const modules = new Map<string, Map<string, string>>();
   const others: string[] = [];
+  const repeated: [string, string][] = [];
   for (const statement of statements) {
     const [, list, specifier] = /^import \{([^}]*)\} from ("[^"]+");/.exec(statement) ?? [];
-    if (specifier === undefined) others.push(statement);
-    else {
-      const known = names.get(specifier) ?? [];
-      names.set(specifier, [...known, ...list.split(",").map((name) => name.trim()).filter(Boolean)]);
+    if (specifier === undefined) {
+      others.push(statement);
+      continue;
+    }
+    const locals = modules.get(specifier) ?? new Map<string, string>();
+    modules.set(specifier, locals);
+    for (const one of list.split(",").map((name) => name.trim()).filter(Boolean)) {
+      const [name, local = name] = one.split(" as ");
+      const first = locals.get(name);
+      if (first === undefined) locals.set(name, local);
+      else repeated.push([local, first]);
     }
   }
-  const joined = Array.from(names, ([specifier, list]) => `import{${list.join(",")}}from${specifier};\n`);
-  return oneLineEach(others) + joined.join("");
+  const joined = Array.from(modules, ([specifier, locals]) => {
+    const names = Array.from(locals, ([name, local]) => name === local ? name : `${name} as ${local}`);
+    return `import{${names.join(",")}}from${specifier};\n`;
+  });
+  return { text: oneLineEach(others) + joined.join(""), repeated };
 }
 
 function oneLineEach(statements: readonly string[]): string {

@@ -5,7 +5,7 @@ import { ROOT } from "../../scripts/lib/gate.ts";
 import { runDeno } from "../../scripts/lib/process.ts";
 import { installTools } from "../../scripts/lib/tools.ts";
 
-/** Bundles an entry, and prints what its room and the room below import. */
+/** Bundles an entry, and prints what its room and the room below import, and which names more than once. */
 const PROGRAM = `
 import { bundleRooms } from "./scripts/lib/room_modules.ts";
 import { installTools } from "./scripts/lib/tools.ts";
@@ -15,6 +15,9 @@ await bundleRooms({ tools: await installTools(), entries, external: [], outdir }
 for (const room of ["workqueue", "util"]) {
   const text = await Deno.readTextFile(outdir + "/rooms/" + room + ".js");
   console.log(room, ...new Set(Array.from(text.matchAll(/ ?from ?"(.*)";/g), ([, path]) => path)));
+  const names = Array.from(text.matchAll(/^import{(.*)}from/gm), ([, names]) => names.split(",")).flat()
+    .map((name) => name.split(" as ")[0]);
+  console.log("repeated:", ...names.filter((name, i) => names.indexOf(name) !== i));
 }
 `;
 
@@ -32,7 +35,7 @@ describe("bundleRooms", () => {
       await Deno.writeTextFile(join(root, "program.ts"), PROGRAM);
       const args = ["run", "-A", "--no-check", "program.ts", join(temporary, "lib")];
       const { stdout, output } = await runDeno(args, { cwd: root });
-      assert.equal(stdout, "workqueue ./util.js\nutil\n", output);
+      assert.equal(stdout, "workqueue ./util.js\nrepeated:\nutil\nrepeated:\n", output);
     } finally {
       await Deno.remove(temporary, { recursive: true });
     }
