@@ -39,14 +39,24 @@ export function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(errorMessage(error));
 }
 
-/** An error, its cause, the cause of that, and so on: up to sixteen, as they may be a circle. */
+/**
+ * An error, the first four that an AggregateError joins, its cause, and theirs: up to sixteen, as they may be
+ * a circle. What has a message is an error: one of another realm is no instance of this one's `Error`.
+ */
 export function errorChain(error: unknown): Error[] {
   const chain: Error[] = [];
-  for (let next = error; next instanceof Error && chain.length < 16; next = next.cause) chain.push(next);
+  const pending = [error];
+  while (pending.length > 0 && chain.length < 16) {
+    const next = pending.shift() as AggregateError | null | undefined;
+    if (typeof next?.message !== "string") continue;
+    chain.push(next);
+    if (Array.isArray(next.errors)) pending.push(...next.errors.slice(0, 4));
+    pending.push(next.cause);
+  }
   return chain;
 }
 
-/** Finds the first error of a class in an error and its causes. */
+/** Finds the first error of a class in an error, its causes and what it joins: as Go's `errors.As`. */
 export function findCause<E>(
   error: unknown,
   errorClass: abstract new (...args: never[]) => E,

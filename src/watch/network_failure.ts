@@ -1,7 +1,7 @@
 /** Classifies the errors of `fetch`. */
 
 import { NetworkError, type NetworkFailure } from "../meta/request.ts";
-import { errorMessage } from "../util/errors.ts";
+import { errorChain, errorMessage } from "../util/errors.ts";
 
 /**
  * Wraps what a `fetch`, or the body it returned, failed with. A {@linkcode NetworkError} is given back as it
@@ -15,33 +15,10 @@ import { errorMessage } from "../util/errors.ts";
  */
 export function newNetworkError(text: string, error: unknown): NetworkError {
   if (error instanceof NetworkError) return error;
-  const failures = chain(error);
+  const failures = errorChain(error);
   const reason = classify(failures);
   const hint = reason === "UntrustedCertificate" ? UNTRUSTED_HINT : "";
   return new NetworkError(reason, `${text}: ${describe(failures, error)}${hint}`, { cause: error });
-}
-
-interface Failure {
-  readonly code: string;
-  readonly message: string;
-}
-
-// The error, its causes, and the attempts at several addresses that an AggregateError holds.
-function chain(error: unknown): Failure[] {
-  const failures: Failure[] = [];
-  const pending: unknown[] = [error];
-  while (pending.length > 0 && failures.length < 16) {
-    const next = pending.shift();
-    if (typeof next !== "object" || next === null) continue;
-    const { code, message, cause, errors } = next as Record<string, unknown>;
-    failures.push({
-      code: typeof code === "string" ? code : "",
-      message: typeof message === "string" ? message : "",
-    });
-    if (Array.isArray(errors)) pending.push(...errors.slice(0, 4));
-    pending.push(cause);
-  }
-  return failures;
 }
 
 const REFUSED = /connection ?refused|ECONNREFUSED|actively refused/i;
@@ -52,9 +29,9 @@ const CUT_SHORT =
 const UNTRUSTED = /SELF_SIGNED|self.signed certificate|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|UnknownIssuer/i;
 const UNTRUSTED_HINT = "; the server's certificate is not trusted: give the authority (CA) that signed it";
 
-function classify(failures: readonly Failure[]): NetworkFailure {
+function classify(failures: readonly Error[]): NetworkFailure {
   const any = (pattern: RegExp) =>
-    failures.some(({ code, message }) => pattern.test(code) || pattern.test(message));
+    failures.some((failure) => pattern.test(codeOf(failure)) || pattern.test(failure.message));
   if (any(UNTRUSTED)) return "UntrustedCertificate";
   if (any(REFUSED)) return "ConnectionRefused";
   // Before RESET: Node's http calls an early end a reset, and says "socket hang up":
@@ -64,10 +41,15 @@ function classify(failures: readonly Failure[]): NetworkFailure {
 }
 
 // The innermost error knows most: the outer ones say "fetch failed" and "terminated".
-function describe(failures: readonly Failure[], error: unknown): string {
-  for (let i = failures.length - 1; i >= 0; i--) {
-    const { code, message } = failures[i];
-    if (message !== "") return message.includes(code) ? message : `${message} (${code})`;
-  }
-  return errorMessage(error);
+function describe(failures: readonly Error[], error: unknown): string {
+  const inner = failures.findLast(({ message }) => message !== "");
+  if (inner === undefined) return errorMessage(error);
+  const code = codeOf(inner);
+  return inner.message.includes(code) ? inner.message : `${inner.message} (${code})`;
+}
+
+/** The code of an error of the system; empty if it has none. */
+function codeOf(error: Error): string {
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === "string" ? code : "";
 }

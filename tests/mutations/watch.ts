@@ -51,12 +51,6 @@ export const WATCH_FAULTS: readonly SuiteMutation[] = [{
   replace: "if (bytes > maxBytes + 1) {",
   test: "tests/watch/list_decoder_test.ts",
 }, {
-  name: "watch: a cause that is null fails the failure",
-  file: "src/watch/network_failure.ts",
-  find: 'typeof next !== "object" || next === null',
-  replace: 'typeof next !== "object"',
-  test: "tests/watch/network_failure_test.ts",
-}, {
   name: "watch: a certificate that is not trusted is a server that is not reached",
   file: "src/watch/network_failure.ts",
   find: '  if (any(UNTRUSTED)) return "UntrustedCertificate";\n',
@@ -65,8 +59,8 @@ export const WATCH_FAULTS: readonly SuiteMutation[] = [{
 }, {
   name: "watch: an error without a text hides the text of the one around it",
   file: "src/watch/network_failure.ts",
-  find: 'if (message !== "") return',
-  replace: "return",
+  find: 'failures.findLast(({ message }) => message !== "")',
+  replace: "failures.at(-1)",
   test: "tests/watch/network_failure_test.ts",
 }, {
   name: "watch: what is quarantined of texts is handed out",

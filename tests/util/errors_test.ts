@@ -37,6 +37,7 @@ describe("findCause", () => {
     const wrapped = new Error("outer", { cause: new Error("middle", { cause: odd }) });
     assert.equal(findCause(wrapped, Odd), odd);
     assert.equal(findCause(odd, Odd), odd);
+    assert.equal(findCause(new AggregateError([new Error("other"), wrapped]), Odd), odd);
     assert.equal(findCause("text", Odd), undefined);
     const circle = new Error("circle");
     circle.cause = circle;

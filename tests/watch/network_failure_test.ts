@@ -139,7 +139,7 @@ describe("newNetworkError", () => {
       "ConnectionReset",
       "x: outer",
     ]);
-    assert.equal(newNetworkError("x", { message: 5, cause: new Error("inner") }).message, "x: inner");
+    assert.equal(newNetworkError("x", { message: "", cause: new Error("inner") }).message, "x: inner");
     assert.equal(newNetworkError("x", { message: "outer", cause: { message: 5 } }).message, "x: outer");
     assert.equal(newNetworkError("x", { message: "alone", cause: null }).message, "x: alone");
   });
