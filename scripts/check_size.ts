@@ -49,7 +49,7 @@ await informer.run(new AbortController().signal);
 export const CASES: readonly SizeCase[] = [
   { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 67_900 },
   { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 73_300 },
-  { name: "typical program", program: TYPICAL, withZod: false, ceiling: 57_500, target: 33_000 },
+  { name: "typical program", program: TYPICAL, withZod: false, ceiling: 57_500, target: 38_000 },
   { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 62_900 },
   // The package is as small as the source, if tree-shaking works in its modules too.
   {
