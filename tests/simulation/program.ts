@@ -408,12 +408,20 @@ export class Program {
    * Whether it can detect that its store is of a lost history. While everything up to its version is withheld
    * from it, only bookmarks can show it, if they came before; otherwise any event. Versions that have passed
    * its own look as if nothing had happened. One that has asked for a list knows.
+   *
+   * The watch that it requests begins at `version`, if there is one: that may be before the version up to
+   * which a list has confirmed the content.
    */
   canNoticeRestore(
-    { filters, bookmarks }: { readonly filters: boolean; readonly bookmarks: boolean },
+    { filters, bookmarks, version }: {
+      readonly filters: boolean;
+      readonly bookmarks: boolean;
+      readonly version?: string | null | undefined;
+    },
   ): boolean {
     if (!this.#isOfLostHistory || this.#listEpoch === this.#world.cluster.epoch) return true;
-    const isPassed = this.#world.cluster.revision >= Number(this.informer.status().resourceVersion || "0");
+    const own = version ?? this.informer.status().resourceVersion;
+    const isPassed = this.#world.cluster.revision >= Number(own || "0");
     return !isPassed && (!filters || (bookmarks && this.#hadBookmark));
   }
 

@@ -312,14 +312,15 @@ class World {
   #requestedByVersion({ program, verb, query }: SimRequest): void {
     if (this.#restored === undefined || this.#calmedMs === Infinity) return;
     if (verb === "watch" && !query.has("sendInitialEvents")) {
-      this.#helpProgram(this.#programs[program], this.#restored);
+      this.#helpProgram(this.#programs[program], this.#restored, query.get("resourceVersion"));
     }
   }
 
-  #helpProgram(program: Program, { filters }: { readonly filters: boolean }): void {
+  /** @param version Where the watch begins that the program requests, if it requests one. */
+  #helpProgram(program: Program, { filters }: { readonly filters: boolean }, version?: string | null): void {
     // With continuous writes, versions have passed its own before bookmarks are missing.
     const bookmarks = this.#settings.bookmarks && this.#scenario.chatterMs === 0;
-    if (program.canNoticeRestore({ filters, bookmarks })) return;
+    if (program.canNoticeRestore({ filters, bookmarks, version })) return;
     this.#log(`informer ${program.index} cannot know of the restore: its watch is too old`);
     this.#network.expire(program.index);
   }
