@@ -482,6 +482,32 @@ describe("clusterOfKubeConfig", () => {
     );
   });
 
+  it("sends no credentials of another cluster that the config has been switched to", async () => {
+    using world = new World();
+    let name = "one";
+    const config = {
+      ...kubeConfig,
+      getCurrentCluster: () => ({ server: `http://${name}` }),
+      applyToHTTPSOptions: (options: { headers?: Record<string, string> }) => {
+        options.headers = { Authorization: `Bearer of-${name}` };
+        return Promise.resolve();
+      },
+    };
+    const cluster = clusterOfKubeConfig(config, { fetch: world.server.fetch });
+    await cluster.request("/version");
+    name = "two";
+    await assert.rejects(
+      cluster.request("/version"),
+      /Cannot use the KubeConfig for "http:\/\/one": it was switched to another cluster; make one for each/,
+    );
+    name = "one";
+    await cluster.request("/version");
+    assert.deepEqual(world.server.requests.map(({ headers }) => headers.get("Authorization")), [
+      "Bearer of-one",
+      "Bearer of-one",
+    ]);
+  });
+
   it("refuses a header that cannot be sent, without showing it", async () => {
     using world = new World();
     const broken = (headers: Record<string, string>) => ({

@@ -77,7 +77,7 @@ export function clusterOfKubeConfig(
   const cluster = kubeConfig.getCurrentCluster();
   if (!cluster) throw new KubeconfigError("Cannot use the KubeConfig: it has no current cluster");
   const context = kubeConfig.getContextObject?.(kubeConfig.getCurrentContext?.() ?? "");
-  const credentials = new KubeConfigCredentials(kubeConfig, options.fetch);
+  const credentials = new KubeConfigCredentials(kubeConfig, cluster.server, options.fetch);
   return newCluster({
     ...options,
     server: cluster.server,
@@ -95,12 +95,14 @@ const KNOWN = new Set(["headers", "auth", "agent", "ca", "cert", "key", "servern
  */
 class KubeConfigCredentials {
   readonly #kubeConfig: KubeConfigLike;
+  readonly #server: string;
   readonly #fetch: FetchFunction | undefined;
   #applied: AppliedOptions | undefined;
   #connection: { readonly settings: string; readonly fetch: FetchFunction } | undefined;
 
-  constructor(kubeConfig: KubeConfigLike, fetch: FetchFunction | undefined) {
+  constructor(kubeConfig: KubeConfigLike, server: string, fetch: FetchFunction | undefined) {
     this.#kubeConfig = kubeConfig;
+    this.#server = server;
     this.#fetch = fetch;
   }
 
@@ -115,6 +117,11 @@ class KubeConfigCredentials {
     } catch (error) {
       const text = `Cannot apply the credentials of the KubeConfig: ${errorMessage(error)}`;
       throw new KubeconfigError(text, { cause: error });
+    }
+    // A program that goes through its contexts leaves the credentials of the last one in the config.
+    if (this.#kubeConfig.getCurrentCluster()?.server !== this.#server) {
+      const why = "it was switched to another cluster; make one for each";
+      throw new KubeconfigError(`Cannot use the KubeConfig for ${JSON.stringify(this.#server)}: ${why}`);
     }
     this.#applied = applied;
     return /^Bearer (.+)$/is.exec(authorizationOf(applied) ?? "")?.[1].trim() ?? "";

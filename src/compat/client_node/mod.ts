@@ -4,17 +4,6 @@
  * failures, list in pages and say how they are doing. For Node, Deno and Bun;
  * `docs/from_client_node.md` has the differences and the next steps.
  *
- * @example
- * ```ts
- * import { KubeConfig, type V1Pod } from "@kubernetes/client-node";
- * import { makeInformer } from "@listwatch/cache/compat/client-node";
- * async function countPods(kubeConfig: KubeConfig) {
- *   const informer = makeInformer<V1Pod>(kubeConfig, "/api/v1/namespaces/shop/pods");
- *   await informer.start();
- *   return informer.list().length;
- * }
- * ```
- *
  * @module
  */
 
