@@ -203,7 +203,7 @@ function afterList(
 ): Transition {
   if ("resourceVersion" in outcome) {
     const { resourceVersion, received = now, paginated, attempt } = outcome;
-    const isExact = attempt.limit > 0 && resourceVersion === attempt.resourceVersion;
+    const isExact = attempt.limit > 0 && resourceVersion > "0" && resourceVersion === attempt.resourceVersion;
     const known = {
       ...state,
       paginatedResult: state.paginatedResult || (paginated && attempt.resourceVersion === "0"),

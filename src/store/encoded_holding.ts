@@ -75,7 +75,7 @@ export class EncodedHolding<T> extends TextHolding<T> {
    */
   override hold(object: Held<T>, key?: string): Held<T> {
     if (object instanceof TextObject) return super.hold(object);
-    if (typeof object !== "object" || !isPlainJson(object)) return object;
+    if (typeof object !== "object" || object === null || !isPlainJson(object)) return object;
     const own = object as T & object;
     const live = this.liveMetadata(own, metaOf(own));
     if (live === undefined) return object;

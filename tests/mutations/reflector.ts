@@ -143,6 +143,13 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     test: "tests/reflector/reflector_test.ts",
   },
   {
+    name: 'reflector: a list at "0" whose watch has expired is repeated without end',
+    file: "src/reflector/transition.ts",
+    find: 'attempt.limit > 0 && resourceVersion > "0" &&',
+    replace: "attempt.limit > 0 &&",
+    test: "tests/reflector/reflector_test.ts",
+  },
+  {
     name: "reflector: a watch is opened again although it brings something",
     file: "src/reflector/open_watch.ts",
     find: "if (lastMs < since.monotonicMs) this.#drop",

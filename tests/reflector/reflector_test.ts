@@ -111,6 +111,15 @@ describe("Reflector: lists", () => {
     assert.equal(run.source.requests.at(-1), 'watch "20"');
   });
 
+  it('at "0" are followed by a watch, although the last one from there expired', async () => {
+    const list = { list: page("a@1", "0") };
+    await using run = newRun([list, { watch: refusal("expired") }, list, { watch: openWatch() }]);
+    await run.start();
+    await run.clock.advance(800);
+    const requests = ['list "0" limit 500', 'watch "0"'];
+    assert.deepEqual(run.source.requests, [...requests, ...requests]);
+  });
+
   it("ask for the most recent data when the server cannot read the version that is known", async () => {
     const bad = new StatusError(newStatus(400, "BadRequest", "invalid resource version"));
     const watcher = openWatch();

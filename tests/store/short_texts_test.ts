@@ -275,6 +275,7 @@ describe("EncodedHolding", () => {
       "a string": "text",
       "a number": 1,
       "nothing": undefined,
+      "null": null,
       "a function": () => {},
       "a class": new (class Pod {
         metadata = { name: "a" };
