@@ -220,8 +220,8 @@ export class LeaderElector {
       const isOvertaken = isConflict(error) || isAlreadyExists(error);
       if (isOvertaken) this.#mayHold = false;
       if (signal.aborted) return false;
-      if (isOvertaken || isNotFound(error)) this.#observed = undefined; // it is read again before the next try
-      if (!isOvertaken) {
+      if (isOvertaken) this.#observed = undefined; // it is read again before the next try
+      else {
         this.#logger.warn(
           `Cannot take or renew the lease ${this.#options.lease}: ${errorMessage(error)}`,
           { error },

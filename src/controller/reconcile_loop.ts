@@ -287,8 +287,7 @@ export class ReconcileLoop {
       readonly result: Result;
     },
   ): Promise<void> {
-    const written = status === undefined || await this.#writeStatus(key, object, { self, status, signal });
-    if (written === undefined) return;
+    if (status !== undefined) await this.#writeStatus(key, object, { self, status, signal });
     if (requeueAfterMs !== undefined) return;
     const last = self.lastWritten(object);
     const { finalizers = [] } = last.metadata ?? {};

@@ -1,10 +1,15 @@
 import { defineController, type Result } from "@listwatch/cache/controller";
-import type { Cluster } from "@listwatch/cache";
+import type { Cluster, KubernetesObject } from "@listwatch/cache";
 import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Rig, startRig, type Widget, widget } from "./rig.ts";
 import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
+
+interface RecordedEvent extends KubernetesObject {
+  readonly note?: string;
+  readonly regarding?: { readonly resourceVersion?: string };
+}
 
 const FINALIZER = "example.com/widget";
 
@@ -159,8 +164,9 @@ describe("ControllerOptions.finalizer", () => {
         when: "generation",
         finalizer: FINALIZER,
         finalize: () => {},
-        reconcile: ({ metadata, spec }) => {
+        reconcile: ({ metadata, spec }, { events }) => {
           seen.push(metadata?.finalizers, spec);
+          if (seen.length === 2) events.normal("Seen", metadata!.resourceVersion!);
           return { status: { color: spec?.color } };
         },
       })
@@ -174,7 +180,10 @@ describe("ControllerOptions.finalizer", () => {
     await rig.clock.advance(1_000);
     assert.deepEqual(seen.slice(2), [finalizers, { color: "blue" }]);
     const path = "/apis/example.com/v1/namespaces/shop/widgets/a";
-    assert.deepEqual(rig.writes(), [`PATCH ${path}`, `PATCH ${path}/status`, `PATCH ${path}/status`]);
+    const writes = rig.writes().filter((write) => write.includes("/widgets/"));
+    assert.deepEqual(writes, [`PATCH ${path}`, `PATCH ${path}/status`, `PATCH ${path}/status`]);
+    const [event] = rig.server.list<RecordedEvent>("events.k8s.io/v1/events").items;
+    assert.equal(event.regarding?.resourceVersion, event.note); // the object with its finalizer
     assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
   });
 
@@ -196,6 +205,7 @@ describe("ControllerOptions.finalizer", () => {
     const isStatus = ({ path }: { readonly path: string }) => path.endsWith("/status");
     rig.server.intercept(answerStatus(500), { match: isStatus, times: 1 });
     await rig.clock.advance(1);
+    assert.doesNotMatch(rig.lines.join("\n"), /subresource/); // only a 404 says that there may be none
     assert.deepEqual(present(rig)?.metadata?.finalizers, ["example.com/other", FINALIZER]);
     await rig.until(() => present(rig)?.status?.color === "none");
     await rig.clock.advance(1_000);
@@ -212,5 +222,24 @@ describe("ControllerOptions.finalizer", () => {
     rig.server.patch(WIDGETS, "shop/a", { metadata: { labels: { a: "1" } } });
     await rig.clock.advance(1_000);
     assert.deepEqual([calls, rig.writes().length], [1, count]);
+  });
+
+  it("of another program says nothing to a controller without one, whatever changes during the deletion", async () => {
+    let calls = 0;
+    await using rig = startRig((cluster) =>
+      defineController<Widget>({
+        name: "widgets",
+        for: cluster.resource<Widget>(WIDGETS),
+        reconcile: () => void calls++,
+      })
+    );
+    rig.server.create(WIDGETS, widget("a", "red", { finalizers: ["example.com/other"] }));
+    await rig.until(() => calls === 1);
+    rig.server.delete(WIDGETS, "shop/a");
+    await rig.clock.advance(1_000);
+    rig.server.patch(WIDGETS, "shop/a", { metadata: { labels: { a: "1" } } });
+    await rig.clock.advance(1_000);
+    assert.deepEqual([calls, rig.manager.pending], [1, 0]);
+    assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
   });
 });

@@ -424,6 +424,21 @@ describe("Manager.run", () => {
     await rig[Symbol.asyncDispose]();
   });
 
+  it("measures how many reconciles run, of several workers", async () => {
+    const kept = keptMetrics();
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource(WIDGETS),
+        workers: 2,
+        reconcile: (_, { clock }) => new Promise<void>((resolve) => clock.setTimeout(resolve, 250)),
+      }), { metrics: kept });
+    for (const name of ["a", "b"]) rig.server.create(WIDGETS, widget(name, "red"));
+    await rig.clock.advance(5_000);
+    const counts = kept.lines.filter((line) => line.includes("active_workers")).map((line) => line.at(-1));
+    assert.deepEqual(counts, ["0", "1", "2", "1", "0"]);
+  });
+
   it("fills the metrics of a queue", async () => {
     const adds: string[] = [];
     const none = { inc() {}, dec() {}, observe() {}, set() {} };

@@ -191,12 +191,14 @@ describe("CachedClient: the reads of a reconcile", () => {
     assert.ok(times[1] - times[0] < 500, `${times[1] - times[0]} ms`);
   });
 
-  it("wait for nothing but the key's own writes", async () => {
-    const { rig, watches, count } = await startSlow();
+  it("wait for nothing but the key's own writes, and the worker takes other keys meanwhile", async () => {
+    const { rig, watches, count, touch } = await startSlow();
     await using _ = rig;
     watches.hold();
     rig.server.create(WIDGETS, widget("a", "red"));
     await rig.until(() => count() === 1);
+    touch("1");
+    await rig.clock.advance(10);
     rig.server.create(WIDGETS, widget("b", "red"));
     await rig.until(() => count() === 2, 1_000);
     watches.release();

@@ -159,4 +159,30 @@ describe("Watched.keys", () => {
       assert.equal(reconciled.length, 1);
     });
   }
+
+  it("reports one after the last object is gone, by the form of those that were there", async () => {
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "things",
+        for: cluster.resource(WIDGETS),
+        watches: {
+          secrets: {
+            resource: cluster.resource<KubernetesObject>("v1/secrets"),
+            keys: ({ metadata }) => [metadata!.name === "first" ? "shop/absent" : "a"],
+          },
+        },
+        reconcile: () => {},
+      })
+    );
+    const addSecret = (name: string) =>
+      rig.server.create("v1/secrets", { metadata: { name, namespace: "shop" } });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    addSecret("first");
+    await rig.clock.advance(1_000);
+    rig.server.delete(WIDGETS, "shop/a");
+    await rig.clock.advance(1_000);
+    addSecret("second");
+    await rig.clock.advance(1_000);
+    assert.match(rig.lines.at(-1) ?? "", /^warn a is no key of /);
+  });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
 import { defineController } from "@listwatch/cache/controller";
-import { answerStatus, delayRequest } from "@listwatch/cache/testing";
+import { answerStatus, delayRequest, hang } from "@listwatch/cache/testing";
 import { startRig, widget } from "./rig.ts";
 import { WIDGETS } from "../widgets.ts";
 
@@ -55,6 +55,35 @@ describe("defineController({ timeoutMs })", () => {
     assert.ok(began[1][1] - began[0][1] < 7_000);
     assert.equal(reasons.length, 1);
     assert.match(rig.lines.join("\n"), /error .*shop\/a.* ignores its signal/);
+  });
+
+  it("leaves one that is over its time a second to end, before its worker takes other keys", async () => {
+    const { rig, began, reasons } = startWith(false);
+    await using _ = rig;
+    await rig.until(() => reasons.length === 1);
+    await rig.clock.advance(990);
+    assert.deepEqual([began.length, rig.lines.filter((line) => line.startsWith("error"))], [1, []]);
+    await rig.clock.advance(10);
+    assert.equal(began[1][0], "b");
+  });
+
+  it("ends the question whether an object is still there that could not be written to", async () => {
+    let calls = 0;
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource<KubernetesObject>(WIDGETS),
+        timeoutMs: 5_000,
+        reconcile: () => (calls++, { status: { ready: true } }),
+      })
+    );
+    rig.server.intercept(answerStatus(404), { match: ({ method }) => method === "PATCH", times: 1 });
+    rig.server.intercept(hang(), { match: ({ path }) => path.endsWith("/widgets/a"), times: 1 });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => calls > 1);
+    const why = "Cannot reconcile shop/a within 5000 ms";
+    const problems = rig.lines.filter((line) => !line.startsWith("info"));
+    assert.deepEqual(problems, [`warn Cannot reconcile shop/a, and tries again: ${why}`]);
   });
 
   it("is waited for at a stop although its worker has left it: as long as others, and a second more", async () => {

@@ -1011,4 +1011,77 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     replace: "if (this.#entries.has(entry.key)) return entry;",
     test: "tests/controller/work_order_test.ts",
   },
+  {
+    name: "controller: a worker waits with a key for the caches, and takes no others",
+    file: "src/controller/reconcile_loop.ts",
+    find: "        this.#track(this.#waitForCaches(key, writes, abandon));",
+    replace: "        await this.#track(this.#waitForCaches(key, writes, abandon));",
+    test: "tests/controller/own_writes_test.ts",
+  },
+  {
+    name: "controller: a reconcile that is over its time has no second left to end",
+    file: "src/controller/reconcile_loop.ts",
+    find: "      }, GRACE_MS);",
+    replace: "      }, 0);",
+    test: "tests/controller/timeouts_test.ts",
+  },
+  {
+    name: "controller: what is deleted is finalized although it does not have the finalizer",
+    file: "src/controller/reconcile_loop.ts",
+    find: '      if (!isFinalized) return "success";',
+    replace: "",
+    test: "tests/controller/finalizers_test.ts",
+  },
+  {
+    name: "controller: events are about the object before it had its finalizer",
+    file: "src/controller/reconcile_loop.ts",
+    find:
+      "      result = asResult(await reconcile(marked, this.#context(key, { ...access, object: marked }, self)));",
+    replace: "      result = asResult(await reconcile(marked, this.#context(key, access, self)));",
+    test: "tests/controller/finalizers_test.ts",
+  },
+  {
+    name: "controller: each failed write of a status is said to lack the subresource",
+    file: "src/controller/reconcile_loop.ts",
+    find: "      if (!isNotFound(error)) throw error;\n      // The server's",
+    replace: "      // The server's",
+    test: "tests/controller/finalizers_test.ts",
+  },
+  {
+    name: "controller: the form of keys is forgotten with the last object",
+    file: "src/controller/reconcile_loop.ts",
+    find: "    this.#isNamespaced ??= this.#self",
+    replace: "    this.#isNamespaced = this.#self",
+    test: "tests/controller/results_test.ts",
+  },
+  {
+    name: "controller: of several reconciles one counts",
+    file: "src/controller/reconcile_loop.ts",
+    find: "    this.#activeWorkers += change;",
+    replace: "    this.#activeWorkers = Math.max(0, change);",
+    test: "tests/controller/manager_test.ts",
+  },
+  {
+    name: "controller: the question whether an object is still there is never given up",
+    file: "src/controller/reconcile_loop.ts",
+    find: "      return await this.#self.client.get(name, { namespace, signal });",
+    replace: "      return await this.#self.client.get(name, { namespace });",
+    test: "tests/controller/timeouts_test.ts",
+  },
+  {
+    name: "controller: a suspended computer leads on, as its monotonic clock has stopped",
+    file: "src/controller/leader_election.ts",
+    find:
+      "    return this.#renewed !== undefined && ageMs(this.#renewed, this.#clock) < this.#options.renewDeadlineMs;",
+    replace:
+      "    return this.#renewed !== undefined && monotonicAgeMs(this.#renewed, this.#clock) < this.#options.renewDeadlineMs;",
+    test: "tests/controller/leader_election_test.ts",
+  },
+  {
+    name: "controller: a lease is as good as new to others when its metadata is written",
+    file: "src/controller/leader_election.ts",
+    find: "    if (this.#observed === undefined || !isSameJson(this.#observed.lease.spec, lease.spec)) {",
+    replace: "    if (this.#observed === undefined || !isSameJson(this.#observed.lease, lease)) {",
+    test: "tests/controller/leader_election_test.ts",
+  },
 ];
