@@ -133,7 +133,7 @@ export class EventRecorder {
       if (present.written === 1) this.#write(present);
       return;
     }
-    const namespace = event.metadata?.namespace ?? "default";
+    const namespace = event.metadata!.namespace!;
     const client = objects.cluster.resource<RecordedEvent>(parseResource("events.k8s.io/v1/events"), {
       namespace,
     });

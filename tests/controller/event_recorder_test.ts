@@ -285,6 +285,65 @@ describe("ObjectEvents", () => {
     events.normal("Painted", "red");
     await rig.clock.advance(1_000);
     assert.equal(stored()[0].series?.count, 2);
+    assert.deepEqual(writesOf(rig), ["POST", "PATCH"]);
+  });
+
+  it("are a series of each controller", async () => {
+    const clock = new FakeClock(Date.UTC(2026, 0, 1));
+    const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+    const widgets = newCluster({ server: "http://in-memory", fetch: server.fetch, clock }).resource(WIDGETS);
+    const stop = new AbortController();
+    const recorder = new EventRecorder({ instance: "one", clock, logger: silentLogger, signal: stop.signal });
+    for (const name of ["painter", "seller"]) {
+      recorder.about(widget("a", "red"), name, widgets).normal("Done", "");
+    }
+    await clock.advance(0);
+    assert.equal(server.list(EVENTS).items.length, 2);
+    stop.abort();
+    server.close();
+  });
+
+  it("of a namespace that is not there are sent once", async () => {
+    const { rig, events } = await startRecording();
+    await using _ = rig;
+    rig.server.intercept(answerStatus(404), { match: ({ method }) => method === "POST" });
+    events.normal("Painted", "red");
+    await rig.clock.advance(60_000);
+    assert.deepEqual(writesOf(rig), ["POST"]);
+  });
+
+  it("are looked at each minute: series of six minutes have ended, those of half an hour are counted", async () => {
+    const clock = new FakeClock(Date.UTC(2026, 0, 1));
+    const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+    const widgets = newCluster({ server: "http://in-memory", fetch: server.fetch, clock }).resource(WIDGETS);
+    const stop = new AbortController();
+    const own = { instance: "one", clock, logger: silentLogger, signal: stop.signal };
+    const events = new EventRecorder(own).about(widget("a", "red"), "widgets", widgets);
+    const counts = (of: string) =>
+      server.list<Event>(EVENTS).items.filter(({ reason }) => reason === of).map(({ series }) =>
+        series?.count
+      );
+    const isPatch = ({ method }: { readonly method: string }) => method === "PATCH";
+    events.normal("Sold", "");
+    for (let minute = 0; minute < 30; minute++) {
+      events.normal("Painted", "");
+      if (minute === 29) {
+        server.intercept(async (request, next) => {
+          const response = await next(request);
+          events.normal("Painted", "while the count is written");
+          return response;
+        }, { times: 1, match: isPatch });
+      }
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(60_000);
+      if (minute === 5) events.normal("Sold", "");
+    }
+    await clock.advance(1_000);
+    assert.deepEqual([counts("Sold"), counts("Painted")], [[undefined, undefined], [30]]);
+    await clock.advance(7 * 60_000);
+    assert.deepEqual([counts("Painted"), server.requests.filter(isPatch).length], [[31], 3]);
+    stop.abort();
+    server.close();
   });
 
   it("of a series that continues are counted on the server every half an hour, and no more often", async () => {
