@@ -874,7 +874,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: a look that fails begins the duration of a lease again",
     file: "src/controller/leader_election.ts",
-    find: "if (isOvertaken) this.#observed = undefined; // it is read again before the next try\n      else {",
+    find:
+      "if (isOvertaken) this.#observed = undefined; // it is read again before the next try\n      else {",
     replace: "this.#observed = undefined;\n      if (!isOvertaken) {",
     test: "tests/controller/leader_election_test.ts",
   },
@@ -1129,7 +1130,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "events: two controllers share a series",
     file: "src/controller/event_recorder.ts",
-    find: "  return JSON.stringify([type, action, reason, reportingController, object, related?.uid, related?.name]);",
+    find:
+      "  return JSON.stringify([type, action, reason, reportingController, object, related?.uid, related?.name]);",
     replace: "  return JSON.stringify([type, action, reason, object, related?.uid, related?.name]);",
     test: "tests/controller/event_recorder_test.ts",
   },

@@ -735,7 +735,7 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
   {
     name: "serving: a server without a request under way waits for its end",
     file: "src/node/serving/served_connections.ts",
-    find: "if (this.#answering === 0 || limitMs === 0) return;",
+    find: "if (this.#answering === 0) return;",
     replace: "if (limitMs === 0) return;",
     test: "tests/node/served_connections_test.ts",
   },
@@ -977,5 +977,49 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     find: "      http2: false,\n",
     replace: "",
     test: "tests/node/tls_fetch_test.ts",
+  },
+  {
+    name: "node: an aborted server waits for the answers that are under way",
+    file: "src/node/serving/serve_fetch.ts",
+    find: "  if (signal !== undefined) onAbort(signal, () => end(0));",
+    replace: "  if (signal !== undefined) onAbort(signal, () => end(10_000));",
+    test: "tests/sockets/served_connections_test.ts",
+  },
+  {
+    name: "node: a server that stops waits ten seconds by default",
+    file: "src/node/serving/serve_fetch.ts",
+    find: "    stop: (graceMs = 0) => {",
+    replace: "    stop: (graceMs = 10_000) => {",
+    test: "tests/sockets/served_connections_test.ts",
+  },
+  {
+    name: "node: a failure of a server that listens is not logged",
+    file: "src/node/serving/serve_fetch.ts",
+    find:
+      '    server.on("error", (error) => this.#logger.error(`the server failed: ${errorMessage(error)}`, { error }));',
+    replace: "",
+    test: "tests/node/serve_fetch_test.ts",
+  },
+  {
+    name: "node: stop does not wait for its servers",
+    file: "src/node/serving/serve_fetch.ts",
+    find: "    await Promise.all(closed);\n  }",
+    replace: "  }",
+    test: "tests/node/serve_fetch_test.ts",
+  },
+  {
+    name: "node: an address of IPv6 has no brackets in a url",
+    file: "src/node/serving/serve_fetch.ts",
+    find: '  return host.includes(":") ? `[${host}]` : host;',
+    replace: "  return host;",
+    test: "tests/node/serve_fetch_test.ts",
+  },
+  {
+    name: "node: a connection that has closed is kept",
+    file: "src/node/serving/served_connections.ts",
+    find:
+      '      socket.once("close", () => this.#sockets.delete(socket));\n    });\n    server.on("connection", arrived);',
+    replace: '    });\n    server.on("connection", arrived);',
+    test: "tests/node/served_connections_test.ts",
   },
 ];

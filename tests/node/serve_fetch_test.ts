@@ -266,6 +266,47 @@ describe("serveFetch", () => {
   });
 });
 
+describe("serveFetch, a server that it makes", () => {
+  /** The server that a call of `serveFetch` makes, on 127.0.0.1. */
+  async function made<S>(serve: () => Promise<S>): Promise<readonly [served: S, server: Server]> {
+    const { listen } = Server.prototype;
+    let server: Server | undefined;
+    Server.prototype.listen = function (this: Server, at: object, ...values: unknown[]) {
+      server = this;
+      return Reflect.apply(listen, this, [{ ...at, host: "127.0.0.1" }, ...values]);
+    } as typeof listen;
+    try {
+      return [await serve(), server!];
+    } finally {
+      Server.prototype.listen = listen;
+    }
+  }
+
+  it("may fail while it listens, which is logged", async () => {
+    const logger = new LogRecorder();
+    const [served, server] = await made(() => serveFetch(() => new Response("here"), { logger }));
+    for (const why of ["EMFILE", "ENFILE"]) server.emit("error", new Error(why));
+    assert.equal(await (await fetch(served.url)).text(), "here");
+    const lines = ["error: the server failed: EMFILE", "error: the server failed: ENFILE"];
+    assert.deepEqual(logger.lines, lines);
+    await served.stop();
+  });
+
+  it("has closed before stop resolves", async () => {
+    const [served, server] = await made(() => serveFetch(() => new Response()));
+    let isClosed = false;
+    server.once("close", () => isClosed = true);
+    await served.stop();
+    assert.equal(isClosed, true);
+  });
+
+  it("has the address of IPv6 in brackets in its url, where one is given", async () => {
+    const [served] = await made(() => serveFetch(() => new Response(), { host: "::1" }));
+    assert.equal(served.url, `http://[::1]:${served.port}`);
+    await served.stop();
+  });
+});
+
 describe("serveFetch over TLS", () => {
   it("stops although a client has sent nothing since its handshake", async () => {
     const served = await serveFetch(() => new Response("here"), {

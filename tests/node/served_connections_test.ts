@@ -170,4 +170,24 @@ describe("ServedConnections", () => {
     await nextTurn();
     assert.equal(isOver, true);
   });
+
+  it("closes what it has, and knows nothing more of a connection that has closed", () => {
+    const connections = new ServedConnections({
+      requestTimeoutMs: 60_000,
+      handle() {},
+      writeTimeoutMs: Infinity,
+      onUnread() {},
+    });
+    const server = new EventEmitter();
+    connections.serve(server as Server);
+    const closed: string[] = [];
+    const [left] = ["left", "open"].map((name) => {
+      const socket = Object.assign(new EventEmitter(), { destroy: () => void closed.push(name) });
+      server.emit("connection", socket);
+      return socket;
+    });
+    left.emit("close");
+    connections.close();
+    assert.deepEqual(closed, ["open"]);
+  });
 });

@@ -282,7 +282,8 @@ describe("RealFIFO, atomic", () => {
     queue.replaceNamespace([thing("foo", 1)], "7", { namespace: "a" });
     queue.add(thing("foo", 2)); // of a namespace that is watched already
     queue.replaceNamespace([thing("bar", 1)], "8", { namespace: "b" });
-    queue.tryPop(() => {});
+    queue.tryPopBatch(() => {}, () => {});
+    assert.equal(queue.hasSynced(), false);
     queue.tryPop(() => {});
     assert.equal(queue.hasSynced(), false);
     release();

@@ -24,6 +24,7 @@ async function served(
   const sockets: Socket[] = [];
   return {
     server,
+    abort: () => stop.abort(),
     /** Sends bytes; collects what comes back. */
     send(text: string) {
       const at = { host: "127.0.0.1", port: server.port };
@@ -443,7 +444,7 @@ describe("ServedFetch.stop", () => {
     await stopped;
   });
 
-  it("cuts off what takes longer than graceMs, and everything once the signal is aborted", async () => {
+  it("cuts off what takes longer than graceMs", async () => {
     const { seen, answer } = held();
     const first = await served(answer);
     const client = first.send(get("/1"));
@@ -451,14 +452,26 @@ describe("ServedFetch.stop", () => {
     await first.server.stop(50);
     await until(() => client.isClosed);
     assert.equal(client.answer, "");
-    const second = await served(answer);
-    const other = second.send(get("/2"));
-    await until(() => seen.length === 2);
-    const stopped = second.server.stop(60_000);
-    await second[Symbol.asyncDispose]();
-    await stopped;
-    await until(() => other.isClosed);
   });
+
+  for (const how of ["without graceMs", "by the signal", "by the signal after a stop with graceMs"]) {
+    it(`cuts off at once what is answered ${how}`, async () => {
+      const { seen, answer } = held();
+      await using app = await served(answer);
+      const client = app.send(get("/1"));
+      await until(() => seen.length === 1);
+      if (how === "without graceMs") void app.server.stop();
+      else {
+        if (how.includes("after")) void app.server.stop(60_000);
+        app.abort();
+      }
+      const late = Promise.withResolvers<string>();
+      const timer = setTimeout(() => late.resolve("late"), 5_000);
+      assert.equal(await Promise.race([app.server.finished, late.promise]), undefined);
+      clearTimeout(timer);
+      await until(() => client.isClosed);
+    });
+  }
 });
 
 describe("serveFetch with requests of hundreds of connections", () => {

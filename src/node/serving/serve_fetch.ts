@@ -245,10 +245,7 @@ class Listening {
     server.on("tlsClientError", (_, socket) => socket.destroy());
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
-      server.listen({ port, host }, () => {
-        server.off("error", reject);
-        resolve();
-      });
+      server.listen({ port, host }, resolve);
     });
     server.on("error", (error) => this.#logger.error(`the server failed: ${errorMessage(error)}`, { error }));
     this.#servers.push(server);

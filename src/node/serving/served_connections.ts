@@ -105,7 +105,7 @@ export class ServedConnections {
     for (const { current } of this.#connections.values()) {
       if (current !== undefined && !current[1].headersSent) current[1].shouldKeepAlive = false;
     }
-    if (this.#answering === 0 || limitMs === 0) return;
+    if (this.#answering === 0) return;
     await new Promise<void>((resolve) => {
       const timer = realClock.setTimeout(resolve, limitMs);
       this.#onQuiet = () => {
