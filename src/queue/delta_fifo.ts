@@ -120,19 +120,16 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
       keys.add(this.#keyIn(object, "replace"));
       this.#queueDelta(this.#replaceType, object, "replace", { transforms: !isTransformed });
     }
-    let queuedDeletions = 0;
     for (const [key, deltas] of [...this.#items]) {
       if (keys.has(key)) continue;
-      queuedDeletions++;
       const last = newest(deltas)?.object;
       this.#queueTombstone(key, last instanceof DeletedFinalStateUnknown ? last.object : last);
     }
     for (const key of this.#knownObjects?.listKeys() ?? []) {
       if (this.#items.has(key)) continue; // as those of the list are, too
-      queuedDeletions++;
       this.#queueTombstone(key, this.#knownObjects!.getByKey(key));
     }
-    this.population.populate(keys.size + queuedDeletions);
+    this.population.populate(this.places.length);
   }
 
   /** Queues a `Sync` delta for every known object that has nothing queued. */

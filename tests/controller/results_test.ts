@@ -160,7 +160,7 @@ describe("Watched.keys", () => {
     });
   }
 
-  it("reports one after the last object is gone, by the form of those that were there", async () => {
+  it("reports one after the last object was deleted, by the form of those that were there", async () => {
     await using rig = startRig((cluster) =>
       defineController({
         name: "things",

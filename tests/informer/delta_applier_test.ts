@@ -73,6 +73,7 @@ class Lines implements NotificationReceiver<KubernetesObject> {
 
 function newApplier(
   store: Cache<KubernetesObject, string> = newCache(deletionHandlingMetaNamespaceKey, {}, {}),
+  onUnordered: (() => void) | undefined = undefined,
 ) {
   const receiver = new Lines(store);
   const quarantined: string[] = [];
@@ -89,6 +90,7 @@ function newApplier(
     skipsUnchanged: false,
     stepObjects: 128,
     quarantine,
+    onUnordered,
   });
   const process = (deltas: readonly Delta<KubernetesObject>[], isInInitialList = false) =>
     applier.apply(deltas, isInInitialList);
@@ -152,6 +154,19 @@ describe("DeltaApplier.apply", () => {
       { type: "Deleted", object: at("a", "3") },
     ]);
     assert.deepEqual(lines, ["add a@1 (a@1)", "update a@1>a@2 (a@2)", "delete a@3 (absent)"]);
+  });
+
+  it("says of no gap where an event comes again that a list has brought", () => {
+    const { process, observers } = newApplier(undefined, () => assert.fail("it is in order"));
+    const events: StoreEvent<KubernetesObject>[] = [];
+    observers.add((event) => events.push(event));
+    const list = (resourceVersion: string): Delta<KubernetesObject> => ({
+      type: "ReplacedAll",
+      object: { resourceVersion, objects: [at("a", resourceVersion)] },
+    });
+    process([list("10"), { type: "Updated", object: at("a", "12") }, list("20")]);
+    process([{ type: "Updated", object: at("a", "20") }, { type: "Updated", object: at("a", "15") }]);
+    assert.deepEqual(events.map(({ type }) => type), ["replaced", "updated", "replaced", "updated"]);
   });
 
   it("keeps the stored object when a list brings the same state again", () => {

@@ -1049,7 +1049,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/finalizers_test.ts",
   },
   {
-    name: "controller: the form of keys is forgotten with the last object",
+    name: "controller: the form of keys is dropped with the last object",
     file: "src/controller/reconcile_loop.ts",
     find: "    this.#isNamespaced ??= this.#self",
     replace: "    this.#isNamespaced = this.#self",

@@ -876,4 +876,25 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     replace: "const { key } = deleted;\n    const object = oldObject ?? deleted.object;",
     test: "tests/informer/delta_applier_test.ts",
   },
+  {
+    name: "informer: an event that comes again after a list is a gap",
+    file: "src/informer/delta_applier.ts",
+    find: "    this.#newest = resourceVersion;\n    try",
+    replace: "    try",
+    test: "tests/informer/delta_applier_test.ts",
+  },
+  {
+    name: "handlers: a resync period of a second is too short",
+    file: "src/informer/processor.ts",
+    find: "    if (wantedMs > 0 && wantedMs < MINIMUM_RESYNC_PERIOD_MS) {",
+    replace: "    if (wantedMs > 0 && wantedMs <= MINIMUM_RESYNC_PERIOD_MS) {",
+    test: "tests/informer/resync_test.ts",
+  },
+  {
+    name: "handlers: a period as long as the informer's is too short for one that joins late",
+    file: "src/informer/processor.ts",
+    find: "    if (periodMs === 0 || periodMs >= checkMs) return periodMs;",
+    replace: "    if (periodMs === 0 || periodMs > checkMs) return periodMs;",
+    test: "tests/informer/resync_test.ts",
+  },
 ];

@@ -199,8 +199,8 @@ export const QUEUE_FAULTS: readonly SuiteMutation[] = [
   {
     name: "queue: deletes of what a resync queued before the first list are not waited for (DeltaFIFO)",
     file: "src/queue/delta_fifo.ts",
-    find: "      queuedDeletions++;\n      const last",
-    replace: "      const last",
+    find: "this.population.populate(this.places.length);",
+    replace: "this.population.populate(keys.size);",
     test: "tests/queue/delta_fifo_test.ts",
   },
   {

@@ -31,4 +31,11 @@ export const WORKQUEUE_FAULTS: readonly SuiteMutation[] = [
     replace: "known !== undefined",
     test: "tests/workqueue/delaying_queue_test.ts",
   },
+  {
+    name: "work queue: half a worker is one",
+    file: "src/workqueue/parallelize.ts",
+    find: "  const count = Math.min(Math.floor(workers), Math.ceil(pieces / chunkSize));",
+    replace: "  const count = Math.min(Math.ceil(workers), Math.ceil(pieces / chunkSize));",
+    test: "tests/workqueue/parallelize_test.ts",
+  },
 ];

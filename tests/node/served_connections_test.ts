@@ -158,6 +158,28 @@ describe("ServedConnections", () => {
     for (const socket of sockets) socket.emit("close");
   });
 
+  it("starts requests for the health of the server before others, and none that are named like them", async () => {
+    const started: string[] = [];
+    const connections = new ServedConnections({
+      requestTimeoutMs: 60_000,
+      handle: ({ url }) => void started.push(url!),
+      writeTimeoutMs: Infinity,
+      onUnread() {},
+    });
+    const server = new EventEmitter();
+    connections.serve(server as Server);
+    const health = ["/healthz", "/livez?verbose", "/readyz/etcd"];
+    const urls = [...Array.from({ length: 300 }, () => "/"), "/healthzs", ...health];
+    const sockets = urls.map((url) => {
+      const socket = Object.assign(new EventEmitter(), { remoteAddress: "192.0.2.1" });
+      server.emit("request", { headers: {}, rawHeaders: [], url, socket }, new EventEmitter());
+      return socket;
+    });
+    while (!health.every((url) => started.includes(url))) await nextTurn();
+    assert.equal(started.includes("/healthzs"), false);
+    for (const socket of sockets) socket.emit("close");
+  });
+
   it("has nothing to wait for at its end where nothing is being answered", async () => {
     const connections = new ServedConnections({
       requestTimeoutMs: 60_000,

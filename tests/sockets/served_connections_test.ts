@@ -238,6 +238,19 @@ for (const options of [{}, { tls }]) {
       assert.deepEqual(seen, ["/1", "/2", "/3", "/4"]);
     });
 
+    it("answers eight that wait, too", async () => {
+      const { seen, release, answer } = held();
+      await using app = await served(answer, options);
+      const paths = Array.from({ length: 9 }, (_, i) => `/${i}`);
+      const client = app.send(paths.map(get).join(""));
+      for (const path of paths) {
+        await until(() => seen.includes(path));
+        release();
+      }
+      await until(() => client.answer.includes("\r\n\r\n/8"));
+      assert.deepEqual(seen, paths);
+    });
+
     it("closes a connection with thousands, of which it starts one", async () => {
       const { seen, answer } = held();
       await using app = await served(answer, options);
@@ -271,6 +284,24 @@ for (const options of [{}, { tls }]) {
       assert.ok(started > 10);
       for (let turn = 0; turn < 200 && open > 0; turn++) await nextTurn();
       assert.equal(open, 0);
+    });
+
+    it("reads no more than one that comes meanwhile, and the others then", async () => {
+      if ("Deno" in globalThis && options.tls !== undefined) return; // cannot pause
+      const { seen, release, answer } = held();
+      await using app = await served(answer, options);
+      const paths = Array.from({ length: 10 }, (_, i) => `/${i}`);
+      const client = app.send("");
+      for (const path of paths) {
+        client.socket.write(get(path));
+        for (let turn = 0; turn < 20; turn++) await nextTurn();
+      }
+      for (const path of paths) {
+        await until(() => seen.includes(path) || client.isClosed);
+        release();
+      }
+      await until(() => client.answer.includes("\r\n\r\n/9") || client.isClosed);
+      assert.deepEqual(seen, paths);
     });
 
     it("reads nothing more while some wait", async () => {
@@ -307,7 +338,9 @@ describe("serveFetch with many headers", () => {
       else if (!client.answer.startsWith("HTTP/1.1 431 ")) {
         await until(() => client.answer.endsWith("jane"));
       }
-      if (count <= 90) assert.match(client.answer, /^HTTP\/1.1 200 /);
+      // Bun has a limit of its own.
+      if (count <= ("Bun" in globalThis ? 90 : 990)) assert.match(client.answer, /^HTTP\/1.1 200 /);
+      else if (count > 1_000) assert.match(client.answer, /\r\nconnection: close\r\n/i);
       client.socket.destroy();
     }
   });
