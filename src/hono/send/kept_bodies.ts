@@ -310,7 +310,6 @@ export class ListBody {
       }
       if (this.#isAlone) freeBytes(chunk); // its only reader has it
     }
-    if (!this.#isFull) return;
     const rest = this.#text.rest(this.#starts[i]);
     detach();
     for (let text; (text = rest.piece(readers.listPieceLength)) !== undefined;) {
@@ -324,16 +323,16 @@ export class ListBody {
   #chunk(index: number, pacer: Pacer, length = CHUNK): Bytes | undefined {
     if (index < this.#chunks.length) return this.#chunks[index];
     if (this.#isFull) return undefined;
-    const { next } = this.#text;
+    const { next, ownBytes } = this.#text;
     const text = this.#text.piece(this.#isAlone || index === 0 ? FIRST_CHUNK : length);
     if (text === undefined) return undefined;
     this.#starts.push(next);
     const chunk = encodeUtf8(text);
     pacer.spendText(chunk.byteLength * this.#text.weight);
     this.#chunks.push(chunk);
-    const own = chunk.byteLength + (index === 0 ? this.#text.ownBytes : 0);
+    const own = chunk.byteLength + (index === 0 ? ownBytes : 0);
     const bytes = this.#bytes + own;
-    const expectedBytes = this.#isAlone ? bytes : bytes / this.#text.progress;
+    const expectedBytes = this.#isAlone ? bytes : ownBytes + (bytes - ownBytes) / this.#text.progress;
     if (this.#budget.take(own, this, expectedBytes)) this.#bytes = bytes;
     else this.#isFull = true;
     if (this.#isAlone && bytes >= GZIP_LEAST_BYTES) this.#isFull = true;
@@ -376,7 +375,7 @@ export class ListBody {
       if (chunk !== undefined) pacer.spendText(chunk.byteLength);
       return chunk;
     });
-    if (gzipped === undefined || !this.#text.isDone || this.#isFull) return undefined;
+    if (gzipped === undefined || this.#isFull) return undefined;
     const { bytes } = gzipped;
     if (!this.#budget.take(bytes, this)) return undefined;
     this.#bytes += bytes;

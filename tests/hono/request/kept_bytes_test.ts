@@ -68,6 +68,19 @@ describe("Readers.keep", () => {
   });
 });
 
+describe("Readers, the lengths of pieces,", () => {
+  it("are larger for a list that readers share", () => {
+    const { watchPieceLength, listPieceLength, sharedListPieceLength } = new Readers({
+      maxRequests: 9,
+      maxWatches: 9,
+      maxWatchesPerClient: 9,
+      maxReaderBytes: 2 ** 26,
+      clock: realClock,
+    });
+    assert.deepEqual([watchPieceLength, listPieceLength, sharedListPieceLength], [2 ** 16, 2 ** 16, 2 ** 18]);
+  });
+});
+
 describe("Readers.keepSpare", () => {
   it("drops nothing", () => {
     const { readers, pieces } = newReaders(9);

@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { FakeClock } from "@listwatch/cache/testing";
 import { Readers } from "../../../src/hono/request/readers.ts";
 import { type BodyOf, type BodyReader, ListBodies } from "../../../src/hono/send/kept_bodies.ts";
+import { GZIP_LEAST_BYTES } from "../../../src/hono/send/gzip.ts";
 import type { ListText } from "../../../src/hono/send/view_text.ts";
 import type { Pacer } from "../../../src/util/turns.ts";
 
@@ -14,6 +15,8 @@ class TenByteText {
   readonly isLasting = true;
   readonly weight = 1;
   readonly ownBytes = 0;
+  /** How long its pieces were to be. */
+  readonly lengths: number[] = [];
   readonly #count: number;
   next: number;
 
@@ -34,7 +37,8 @@ class TenByteText {
     return "";
   }
 
-  piece(): string | undefined {
+  piece(length: number): string | undefined {
+    this.lengths.push(length);
     return this.isDone ? undefined : String(this.next++).repeat(10);
   }
 
@@ -44,13 +48,13 @@ class TenByteText {
 }
 
 /** The bodies of one content, with a hundred bytes for all of them. */
-function newBodies({ maxBytes = 16_000 } = {}) {
+function newBodies({ maxBytes = 16_000, maxReaderBytes = 100 } = {}) {
   const clock = new FakeClock();
   const readers = new Readers({
     maxRequests: 9,
     maxWatches: 9,
     maxWatchesPerClient: 9,
-    maxReaderBytes: 100,
+    maxReaderBytes,
     clock,
   });
   const bodies = new ListBodies({ readers, maxBytes, clock });
@@ -65,9 +69,9 @@ function newBodies({ maxBytes = 16_000 } = {}) {
     versions: { versionOf: () => state.version },
   };
   const ofName = (name: string) => ({ content, namespace: "", name, version: state.version, revision: 0 });
-  const add = (name: string, pieces: number) => {
-    const text = new TenByteText(pieces) as unknown as ListText;
-    const body = bodies.add(ofName(name) as unknown as BodyOf, text);
+  const add = (name: string, pieces: number, more: Partial<Pick<ListText, "head" | "ownBytes">> = {}) => {
+    const text = Object.assign(new TenByteText(pieces), more);
+    const body = bodies.add(ofName(name) as unknown as BodyOf, text as unknown as ListText);
     const reader = body.open(pacer);
     const made = reader.pieces(readers);
     const decoder = new TextDecoder();
@@ -83,7 +87,7 @@ function newBodies({ maxBytes = 16_000 } = {}) {
       }
       return digits;
     };
-    return { body, reader, read };
+    return { text, body, reader, read };
   };
   const get = (name: string) => bodies.get(ofName(name) as unknown as BodyOf);
   /** Whether others could have so many bytes. */
@@ -157,6 +161,32 @@ describe("ListBodies.take", () => {
     assert.deepEqual([bodies.bytes, bodies.dropSome(), isFree(100)], [0, false, true]);
   });
 
+  it("takes no bytes of what others keep, which takes longer to make", () => {
+    const { bodies, readers, add } = newBodies();
+    let kept = 50;
+    const dropSome = () => {
+      readers.unkeep(kept);
+      kept = 0;
+      return true;
+    };
+    readers.addKeeper({ kept: { size: 1 }, dropSome });
+    assert.ok(readers.keep(kept));
+    const { read, reader } = add("one", 9);
+    assert.equal(read(9), "012345678");
+    // A reader that makes the rest on its own needs nothing of the body.
+    assert.deepEqual([kept, bodies.bytes], [50, 0]);
+    reader.close();
+  });
+
+  it("keeps nothing of a list that will have more than all bytes", () => {
+    const { bodies, add, get } = newBodies();
+    const [small, large] = [add("small", 9), add("large", 11)];
+    assert.deepEqual([small.read(1), large.read(1)], ["0", "0"]);
+    assert.equal(bodies.bytes, 10);
+    assert.deepEqual([get("small"), get("large")], [small.body, undefined]);
+    closeAll(small, large);
+  });
+
   it("ends without effect where all that is left has no bytes", () => {
     const { bodies, readers, add } = newBodies();
     const { body, read, reader } = add("one", 9);
@@ -192,6 +222,132 @@ describe("ListBodies, of bodies that are read and no longer kept,", () => {
     assert.equal(bodies.bytes, 60);
     closeAll(first, second, third);
     assert.deepEqual([bodies.bytes, bodies.dropSome()], [0, false]);
+  });
+});
+
+describe("ListBodies, of bodies that are dropped,", () => {
+  it("counts none without readers among those that are left", () => {
+    const { bodies, add } = newBodies({ maxBytes: 16 * 50 });
+    const [left, unread] = [add("left", 9), add("unread", 9)];
+    left.read(3);
+    unread.read(3);
+    left.body.drop();
+    closeAll(unread);
+    unread.body.drop();
+    assert.deepEqual([left.body.chunkBytes, bodies.bytes], [30, 30]);
+    closeAll(left);
+  });
+
+  it("frees the pieces, and what the list itself takes once its readers have ended", () => {
+    const { bodies, add } = newBodies();
+    const { body, reader, read } = add("one", 9, { ownBytes: 5 });
+    read(3);
+    body.drop();
+    assert.equal(bodies.bytes, 35);
+    body.release();
+    assert.equal(bodies.bytes, 5);
+    reader.close();
+    assert.equal(bodies.bytes, 0);
+  });
+
+  it("knows a reader that has ended twice from another one", () => {
+    const { add, bodies } = newBodies();
+    const [first, second] = [add("one", 9), add("one", 9)];
+    first.read(3);
+    closeAll(first, first);
+    first.body.drop();
+    assert.deepEqual([first.body.isRead, bodies.bytes], [true, 30]);
+    closeAll(second);
+    assert.equal(bodies.bytes, 0);
+  });
+});
+
+describe("ListBodies.alone", () => {
+  it("makes pieces of 64 KiB, and keeps none once the list is worth compressing", () => {
+    const { bodies, readers } = newBodies({ maxReaderBytes: 2 ** 30 });
+    const text = {
+      ...new TenByteText(9),
+      head: () => "",
+      piece: (length: number) => (text.lengths.push(length), "x".repeat(length)),
+      rest: () => ({ piece: () => undefined }),
+    };
+    const reader = bodies.alone(text as unknown as ListText).open(pacer);
+    const pieces = reader.pieces(readers);
+    const bytes = [1, 2, 3].map(() => {
+      pieces.next();
+      return bodies.bytes;
+    });
+    assert.deepEqual([text.lengths, bytes], [[2 ** 16, 2 ** 16], [2 ** 16, 2 ** 17, 0]]);
+    reader.close();
+  });
+});
+
+describe("BodyReader", () => {
+  it("makes smaller pieces where there are few bytes for all readers", () => {
+    const lengths = [2 ** 30, 100].map((maxReaderBytes) => {
+      const { text, reader, read } = newBodies({ maxReaderBytes }).add("one", 9);
+      read(2);
+      reader.close();
+      return text.lengths;
+    });
+    assert.deepEqual(lengths, [[2 ** 16, 2 ** 18], [2 ** 16, 2 ** 16]]);
+  });
+
+  it("has the whole list in one piece, up to a number of bytes", () => {
+    const { add } = newBodies();
+    const { reader } = add("one", 1);
+    assert.deepEqual([9, 10].map((most) => reader.whole(most)?.byteLength), [undefined, 10]);
+  });
+
+  it("takes a list that does not fit for a large one", async () => {
+    const { add } = newBodies();
+    const [small, large] = [add("small", 9), add("large", 11)];
+    assert.deepEqual([await small.reader.isLarge(), await large.reader.isLarge()], [false, true]);
+    closeAll(small, large);
+  });
+
+  it("compresses the list once there is room for it, which is work for its reader", async () => {
+    const { add, readers } = newBodies();
+    const { body } = add("one", 2);
+    let spent = 0;
+    const reader = body.open(
+      { ...pacer, spendText: (length: number) => spent += length } as unknown as Pacer,
+    );
+    const other = readers.enter("a")!;
+    assert.ok(other.take(75));
+    assert.equal(await reader.gzipped(), undefined);
+    other.give(75);
+    spent = 0;
+    assert.notEqual(await reader.gzipped(), undefined);
+    assert.equal(spent, 20);
+    reader.close();
+  });
+
+  it("waits two seconds for another one that compresses the list", async () => {
+    const { add, clock } = newBodies();
+    const { body, reader } = add("one", 2);
+    const stuck = body.open({ ...pacer, isDue: true, rest: () => new Promise(() => {}) } as unknown as Pacer);
+    stuck.gzipped();
+    let answer: unknown = "none yet";
+    const asked = reader.gzipped().then((chunks) => answer = chunks);
+    await clock.advance(1_999);
+    assert.equal(answer, "none yet");
+    await clock.advance(1);
+    await asked;
+    assert.equal(answer, undefined);
+    stuck.close();
+    reader.close();
+  });
+
+  it("counts the head of a list that is large", async () => {
+    const { add } = newBodies();
+    const of = async (length: number) => {
+      const { reader } = add(`with ${length}`, 1, { head: () => "h".repeat(length) });
+      const isLarge = await reader.isLarge();
+      reader.close();
+      return isLarge;
+    };
+    assert.deepEqual(await Promise.all([11, 10].map((left) => of(GZIP_LEAST_BYTES - left))), [false, true]);
   });
 });
 
