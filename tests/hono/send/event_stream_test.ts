@@ -31,6 +31,7 @@ class EventReader {
     assert.equal(response.status, 200, response.ok ? "" : await response.text());
     assert.equal(response.headers.get("Content-Type"), "text/event-stream; charset=utf-8");
     assert.match(response.headers.get("Cache-Control")!, /no-transform/);
+    assert.equal(response.headers.get("X-Accel-Buffering"), "no");
     return new EventReader(response);
   }
 

@@ -215,6 +215,20 @@ describe("FanOut", () => {
     assert.equal(log.delivered, 3);
   });
 
+  it("says of each log whether it has grown during a pass, whatever others have", async () => {
+    const fanOut = new FanOut(new FakeClock());
+    const { grow } = sourceOf(fanOut, 1);
+    const grown: boolean[] = [];
+    const deliver = () => {
+      grow();
+      return false;
+    };
+    const passEnds = (hasGrown: boolean) => void grown.push(hasGrown);
+    fanOut.grown({ recipients: [{ isQueued: false, deliver }], passEnds });
+    await settle();
+    assert.deepEqual(grown, [false]);
+  });
+
   it("continues a watch that has much to send, where no log grows", async () => {
     const fanOut = new FanOut(new FakeClock());
     let pieces = 0;

@@ -107,6 +107,15 @@ describe("WatchGroup.chunk", () => {
     assert.equal(shown(join({ allowBookmarks: true }).chunk(0, { length: 3, skipThrough: "" })), "Aa");
   });
 
+  it("says how far its reader has come, also where it is not continued", () => {
+    const entries = [entry("ADDED", "a", "11")];
+    const group = groupsOf(entries).join();
+    const chunk = () => group.chunk(0, { length: 1, skipThrough: "" });
+    assert.deepEqual([chunk().isFull, chunk().resourceVersion], [false, "11"]);
+    entries.push(entry("ADDED", "b", "12"));
+    assert.deepEqual([shown(chunk()), chunk().isFull, chunk().resourceVersion], ["Aa", true, "11"]);
+  });
+
   it("has a relist as a whole, its deletes first, and no version in its middle", () => {
     const step = { gapAfter: "10" };
     const { join } = groupsOf([
@@ -127,6 +136,16 @@ describe("WatchGroup.chunk", () => {
     assert.equal(two.join().chunk(0, { length: 1, skipThrough: "" }).to, 1);
   });
 
+  it("has changes without a place as they came, and one bookmark behind them", () => {
+    const step = { gapAfter: "10", isPlaced: false };
+    const { join } = groupsOf([
+      entry("ADDED", "a", "20", step),
+      entry("DELETED", "b", "20", step),
+      entry("BOOKMARK", "", "20", step),
+    ]);
+    assert.equal(shown(join({ allowBookmarks: true }).chunk(0, ALL)), "Aa Db 20()");
+  });
+
   it("has two relists at one version one after the other: what the second deletes is not deleted before", () => {
     const step = { gapAfter: "20", isLate: true };
     const { join } = groupsOf([
@@ -141,9 +160,14 @@ describe("WatchGroup.chunk", () => {
 
   it("is too long with a relist of more than 4 MiB", () => {
     const step = { gapAfter: "10" };
-    const relist = () => ["a", "b", "c", "d"].map((key) => entry("ADDED", key, "20", step));
-    for (const [eventBytes, isTooLong] of [[1024 * 1024, false], [1024 * 1024 + 400_000, true]] as const) {
-      const group = groupsOf(relist(), { eventBytes }).join();
+    const relist = (keys: string) => Array.from(keys, (key) => entry("ADDED", key, "20", step));
+    const cases = [[1024 * 1024, "abcd", false], [1024 * 1024, "abcde", false], [
+      1024 * 1024 + 400_000,
+      "abcd",
+      true,
+    ]] as const;
+    for (const [eventBytes, keys, isTooLong] of cases) {
+      const group = groupsOf(relist(keys), { eventBytes }).join();
       const chunk = group.chunk(0, ALL);
       assert.deepEqual([chunk.isTooLong, chunk.isFull], [isTooLong, isTooLong]);
       assert.equal(group.chunk(0, ALL), chunk);

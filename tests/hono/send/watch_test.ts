@@ -170,6 +170,8 @@ describe("openWatch from a resourceVersion", () => {
     assert.equal(await old.chunk(), undefined);
     for (let version = 11; version <= 14; version++) informer.put(object("shop/a", version));
     // Two events are kept: 13 and 14. Who has seen 12 lacks nothing.
+    const [expired] = (await (await WatchReader.open(api, `${WATCH}&resourceVersion=11`)).chunk())!;
+    assert.equal((expired as Json).object.message, "too old resource version: 11 (12)");
     assert.deepEqual(await (await WatchReader.open(api, `${WATCH}&resourceVersion=11`)).toEnd(), [
       "ERROR 410 Expired",
     ]);
@@ -209,6 +211,7 @@ describe("openWatch from a resourceVersion", () => {
     const { response } = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
     assert.equal(response.headers.get("Content-Type"), "application/json");
     assert.match(response.headers.get("Cache-Control") ?? "", /no-transform/);
+    assert.equal(response.headers.get("X-Accel-Buffering"), "no");
   });
 });
 
@@ -577,8 +580,9 @@ describe("openWatch, its end,", () => {
   });
 
   it("does not come sooner for a timeoutSeconds of 0", async () => {
-    const { api, informer } = apiOf([], 10);
+    const { api, informer, clock } = apiOf([], 10);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10&timeoutSeconds=0`);
+    await clock.advance(60_000);
     informer.put(object("shop/a", 11));
     assert.deepEqual(await watch.lines(1), ["ADDED shop/a 11"]);
   });
