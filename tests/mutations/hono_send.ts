@@ -1255,4 +1255,25 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: "watchTooOld(from, content.log.resourceVersion)",
     test: "tests/hono/send/watch_test.ts",
   },
+  {
+    name: "watchers: a log whose watches have left has passes",
+    file: "src/hono/send/fan_out.ts",
+    find: "    this.isSending = false;\n",
+    replace: "",
+    test: "tests/hono/send/fan_out_test.ts",
+  },
+  {
+    name: "watchers: news while no cache above listens is the last for five seconds",
+    file: "src/hono/send/fan_out.ts",
+    find: "if (this.#wanted === 0) return;",
+    replace: "",
+    test: "tests/hono/send/fan_out_test.ts",
+  },
+  {
+    name: "watchers: a heartbeat that ends a watch leaves a second timer",
+    file: "src/hono/send/fan_out.ts",
+    find: "this.#wanted > 0 && this.#timer === undefined",
+    replace: "this.#wanted > 0",
+    test: "tests/hono/send/fan_out_test.ts",
+  },
 ];

@@ -313,6 +313,21 @@ describe("Watchers", () => {
     watchers.detach(a);
   });
 
+  it("have one timer where a heartbeat ends a watch, and another one begins", async () => {
+    const { clock, watchers, watch } = newWatchers();
+    const next = watch("next", { wantsHeartbeat: true });
+    const replace = () => {
+      watchers.detach(first);
+      watchers.attach(next);
+    };
+    const first = watch("first", { wantsHeartbeat: true, heartbeat: replace });
+    watchers.attach(first);
+    await clock.advance(60_000);
+    assert.equal(clock.pendingTimers, 1);
+    watchers.detach(next);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
   it("call caches above at once at news of the API server, every five seconds at most", async () => {
     const { clock, informer, watchers, watch, called } = newWatchers();
     const strict = { wantsHeartbeat: true, endsAtRelist: true };
@@ -321,8 +336,9 @@ describe("Watchers", () => {
       watch("client", { wantsHeartbeat: true }),
       watch("strict client", { endsAtRelist: true }),
     ];
-    for (const one of all) watchers.attach(one);
     informer.bookmark(1_001);
+    for (const one of all) watchers.attach(one);
+    informer.bookmark(1_002);
     informer.bookmark(1_002);
     assert.deepEqual(called(), ["cache beats"]);
     await clock.advance(4_999);
@@ -351,7 +367,7 @@ describe("Watchers", () => {
     watchers.passEnds(false);
     assert.equal(kept(), 100);
     watchers.detach(one);
-    assert.equal(watchers.recipients.size, 0);
+    assert.deepEqual([watchers.recipients.size, watchers.isSending], [0, false]);
   });
 
   it("cut off what has not sent the entries that are dropped, and at a list what needs each event", () => {
