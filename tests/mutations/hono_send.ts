@@ -1276,4 +1276,18 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     replace: "this.#wanted > 0",
     test: "tests/hono/send/fan_out_test.ts",
   },
+  {
+    name: "lists: those in YAML are kept as those in JSON",
+    file: "src/hono/send/answers.ts",
+    find: "form.mediaType, form.pretty, ...page",
+    replace: "form.pretty, ...page",
+    test: "tests/hono/send/yaml_reads_test.ts",
+  },
+  {
+    name: "objects: those in YAML have the tag of those in JSON",
+    file: "src/hono/send/answers.ts",
+    find: "[key, view.sharedAs, mediaType, pretty]",
+    replace: "[key, view.sharedAs, pretty]",
+    test: "tests/hono/send/kept_lists_test.ts",
+  },
 ];

@@ -632,12 +632,27 @@ describe("readApi, ETag", () => {
     const tags = await Promise.all([
       ...forms.map(async (form) => (await ask(api, PATH + form)).headers.get("ETag")),
       ask(api, PATH, null, metadata).then((response) => response.headers.get("ETag")),
+      ask(api, PATH, null, { Accept: "application/yaml" }).then((response) => response.headers.get("ETag")),
       ask(api, "/api/v1/namespaces/shop/pods").then((response) => response.headers.get("ETag")),
     ]);
     assert.equal(new Set(tags).size, tags.length);
     assert.ok(!tags.includes(null));
     const again = await ask(api, PATH, tags[0], { "Accept-Encoding": "gzip" });
     assert.equal(again.status, 304);
+  });
+
+  it("of an object differs between objects and forms", async () => {
+    const { api } = apiOf(pods(20));
+    const one = "/api/v1/namespaces/shop/pods/p-00000";
+    const metadata = { Accept: "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io" };
+    const responses = await Promise.all([
+      ask(api, one),
+      ask(api, `${one}?pretty=1`),
+      ask(api, one, null, { Accept: "application/yaml" }),
+      ask(api, one, null, metadata),
+      ask(api, "/api/v1/namespaces/shop/pods/p-00002"),
+    ]);
+    assert.equal(new Set(responses.map(({ headers }) => headers.get("ETag"))).size, 5);
   });
 
   it("is not on Tables, whose ages change by themselves, nor on past states and errors", async () => {
