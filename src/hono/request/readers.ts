@@ -253,12 +253,12 @@ export class Readers {
       for (const other of this.#accounts.values()) {
         if (other.bytes > most) [account, most] = [other, other.bytes];
       }
-      let largest: Reader | undefined = account === own ? reader : undefined;
+      let largest: Reader | undefined;
       most = account === own ? MUCH_MORE * (bytes + reader.heldBytes) : 0;
       for (const other of account?.readers ?? []) {
         if (other.heldBytes > most) [largest, most] = [other, other.heldBytes];
       }
-      if (largest === undefined || largest === reader) return this.hasRoom(bytes);
+      if (largest === undefined) return this.hasRoom(bytes);
       largest.end();
     }
     return true;

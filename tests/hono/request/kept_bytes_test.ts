@@ -176,6 +176,59 @@ describe("Reader.take", () => {
   });
 });
 
+describe("Reader.take, where all bytes are spent,", () => {
+  /** Readers of clients, with the bytes that are held for each of them. */
+  const holding = (maxReaderBytes: number, of: readonly (readonly [client: string, bytes: number])[]) => {
+    const limits = { maxRequests: 9_999, maxWatches: 9, maxWatchesPerClient: 9, maxReaderBytes };
+    const readers = new Readers({ ...limits, clock: realClock });
+    const all = of.map(([client, bytes]) => {
+      const reader = readers.enter(client)!;
+      assert.ok(reader.take(bytes));
+      return reader;
+    });
+    return { readers, all, held: () => all.map(({ heldBytes }) => heldBytes) };
+  };
+  const many = (count: number) => Array.from({ length: count }, () => ["b", 100] as const);
+
+  it("frees a sixty-fourth of them", () => {
+    const { readers, all: [reader] } = holding(6_400, [["a", 0], ...many(64)]);
+    assert.ok(reader.take(50));
+    assert.equal(readers.heldBytes, 6_250);
+  });
+
+  it("ends no client that has twice as much or less, counting what the one that wants more has", () => {
+    for (const [most, has] of [[160, 100], [190, 130]] as const) {
+      const { all: [reader], held } = holding(most, [["a", 60], ["b", has]]);
+      assert.equal(reader.take(20), false);
+      assert.deepEqual(held(), [60, has]);
+    }
+    const { all: [reader], held } = holding(130, [["a", 30], ["b", 100]]);
+    assert.equal(reader.take(20), false, "exactly twice as much");
+    assert.deepEqual(held(), [30, 100]);
+  });
+
+  it("ends an answer of the same client, if that has more than twice as much", () => {
+    const { all: [reader], held } = holding(100, [["a", 30], ["a", 60]]);
+    assert.equal(reader.take(20), false);
+    assert.deepEqual(held(), [30, 60]);
+    const more = holding(100, [["a", 10], ["a", 80]]);
+    assert.equal(more.all[0].take(20), true);
+    assert.deepEqual(more.held(), [30, 0]);
+  });
+
+  it("uses the last free ones where no other client has much more", () => {
+    const { readers, all: [reader] } = holding(6_400, [["a", 2_050], ...many(43)]);
+    assert.ok(reader.take(60));
+    assert.equal(readers.heldBytes, 6_310);
+  });
+
+  it("belongs to no account once it has given all back", () => {
+    const { all: [reader] } = holding(100, [["a", 60]]);
+    reader.give(100);
+    assert.deepEqual([reader.heldBytes, reader.account], [0, undefined]);
+  });
+});
+
 describe("Readers.enter", () => {
   it("looks for what is unused among few at each request, and among many once a second", async () => {
     const clock = new FakeClock();

@@ -479,6 +479,14 @@ describe("readApi, gzip", () => {
     }
   });
 
+  it("does not compress a list that is sent in pieces and has less than 128 KiB", async () => {
+    const { api } = apiOf(pods(80));
+    const response = await api.request(PATH, GZIP);
+    assert.equal(response.headers.get("Content-Encoding"), null);
+    const { byteLength } = await bytesOf(response);
+    assert.ok(byteLength > 64 * 1024 && byteLength < 128 * 1024, String(byteLength));
+  });
+
   it("compresses Tables, which are not kept", async () => {
     const { api } = apiOf(pods(1_000));
     const headers = {
