@@ -428,13 +428,11 @@ export function clientOfRequest({ req, env }: Context, user: UserInfo | undefine
  * from another address of it.
  */
 export function clientAddress(request: Request, env: unknown): string | undefined {
-  const address = remoteAddress(request, env);
+  const address = remoteAddress(request, env)?.split("%", 1)[0];
   if (address === undefined || !address.includes(":")) return address;
   // An IPv4 address on a socket of IPv6.
   if (address.includes(".")) return address.slice(address.lastIndexOf(":") + 1);
-  const [first, last] = address.split("%", 1)[0].split("::").map((part) =>
-    part === "" ? [] : part.split(":")
-  );
+  const [first, last] = address.split("::").map((part) => part === "" ? [] : part.split(":"));
   const zeros = last === undefined
     ? []
     : Array<string>(Math.max(0, 8 - first.length - last.length)).fill("0");

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Readers } from "../../../src/hono/request/readers.ts";
+import { clientAddress, Readers } from "../../../src/hono/request/readers.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
-import { realClock } from "../../../src/util/clock.ts";
+import { realClock, settle } from "../../../src/util/clock.ts";
 
 /** Readers with a hundred bytes, and one that keeps pieces of ten for the next ones. */
 function newReaders(kept: number) {
@@ -128,6 +128,25 @@ describe("Readers.enter", () => {
     assert.equal(readers.count, 9);
   });
 
+  it("counts a request until its answer is sent, or will not be sent any more", async () => {
+    const { readers } = newReaders(0);
+    const once = () => {};
+    const left = { then: (_: unknown, onLeft: () => void) => onLeft() };
+    const cases: readonly (readonly [env: unknown, count: number])[] = [
+      [{ outgoing: { once } }, 1],
+      [{ outgoing: { once, closed: true } }, 1],
+      [{ outgoing: { once, destroyed: true } }, 1],
+      [{ completed: new Promise(() => {}) }, 2],
+      [{ completed: left }, 2],
+      [undefined, 2],
+    ];
+    for (const [env, count] of cases) {
+      readers.enter(undefined)!.answered(env);
+      await settle();
+      assert.equal(readers.count, count);
+    }
+  });
+
   it("counts watches by themselves, and lets in none once the server drains", () => {
     const { readers } = newReaders(0);
     const [watch, request, late] = [1, 2, 3].map(() => readers.enter("a")!);
@@ -243,5 +262,32 @@ describe("Readers.enter", () => {
     await clock.advance(1_000);
     readers.enter("a client");
     assert.deepEqual(looks, [1_001, 2]);
+  });
+});
+
+describe("clientAddress", () => {
+  it("is that of Bun's server, the IPv4 one on a socket of IPv6, and of IPv6 the network of 64 bits", () => {
+    class Server {
+      readonly #address: string;
+      constructor(address: string) {
+        this.#address = address;
+      }
+      requestIP() {
+        return { address: this.#address };
+      }
+    }
+    const cases = {
+      "10.0.0.1": "10.0.0.1",
+      "::ffff:10.0.0.1": "10.0.0.1",
+      "::1": "0:0:0:0::/64",
+      "2001:0DB8:0000:0012::9": "2001:db8:0:12::/64",
+      "2001:db8:0:12:1:2:3:4": "2001:db8:0:12::/64",
+      "2001:db8::12:1:2:3:4": "2001:db8:0:12::/64",
+      "fe80::1%eth0.100": "fe80:0:0:0::/64",
+      "2001:db8::": "2001:db8:0:0::/64",
+    };
+    for (const [address, client] of Object.entries(cases)) {
+      assert.equal(clientAddress(new Request("http://cache"), new Server(address)), client);
+    }
   });
 });
