@@ -434,4 +434,18 @@ export const HONO_REQUEST_FAULTS: readonly SuiteMutation[] = [
     replace: "remoteAddress(request, env)",
     test: "tests/hono/request/kept_bytes_test.ts",
   },
+  {
+    name: "read API: a permission is renewed for the first of several things",
+    file: "src/hono/request/gate.ts",
+    find: "renew: () => this.permit(asked, c)",
+    replace: "renew: () => this.permit(all[0], c)",
+    test: "tests/hono/request/refusals_test.ts",
+  },
+  {
+    name: "read API: one object may be an event stream",
+    file: "src/hono/request/requested_read.ts",
+    find: "!isOne && (mustWatch ?? wantsWatch(given))",
+    replace: "(mustWatch ?? wantsWatch(given))",
+    test: "tests/hono/send/event_stream_test.ts",
+  },
 ];

@@ -12,7 +12,14 @@ import {
   socketTokenOf,
 } from "../../../src/hono/request/cors.ts";
 import type { ResourcePath } from "../../../src/protocol/request_url.ts";
-import { askedOf, askedOfPath, Gate, type GateOptions, typeOf } from "../../../src/hono/request/gate.ts";
+import {
+  askedOf,
+  askedOfPath,
+  Gate,
+  type GateOptions,
+  type Permission,
+  typeOf,
+} from "../../../src/hono/request/gate.ts";
 import {
   failed,
   foreignPage,
@@ -101,7 +108,10 @@ describe("Gate", () => {
     const { gate: one } = gate({ authenticate: () => ({ name: "jane" }), authorize });
     const of = (...names: string[]) =>
       one.permit(names.map((name) => askedOf(path, { verb: "get", name })), context());
-    assert.deepEqual((await of("web-1", "web-3") as { readonly user: unknown }).user, { name: "jane" });
+    const permission = await of("web-1", "web-3") as Permission;
+    assert.deepEqual(permission.user, { name: "jane" });
+    assert.deepEqual((await permission.renew() as Permission).user, { name: "jane" });
+    assert.deepEqual(seen.splice(0, 2), seen);
     assert.equal((await of("web-1", "web-2", "web-3") as { readonly code?: number }).code, 403);
     assert.deepEqual(seen, ["jane web-1", "jane web-3", "jane web-1", "jane web-2"]);
   });

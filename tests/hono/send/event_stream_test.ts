@@ -206,7 +206,8 @@ describe("readApi, a watch as text/event-stream", () => {
     while (!text.includes("\n\n")) text += new TextDecoder().decode((await reader.read()).value);
     assert.match(text, /"kind":"Table"/);
     await reader.cancel();
-    for (const path of ["/api/v1/pods", "/api/v1/namespaces/shop/pods/a"]) {
+    const one = "/api/v1/namespaces/shop/pods/a";
+    for (const path of ["/api/v1/pods", one, `${one}?watch=1`]) {
       assert.equal((await api.request(path, { headers })).status, 406);
     }
   });
