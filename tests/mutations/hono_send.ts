@@ -1144,7 +1144,7 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     test: "tests/hono/send/kept_bodies_test.ts",
   },
   {
-    name: "lists: a body is begun that cannot fit",
+    name: "lists: a body is started that cannot fit",
     file: "src/hono/send/kept_bodies.ts",
     find: "readers.keep(bytes, expectedBytes, ",
     replace: "readers.keep(bytes, bytes, ",

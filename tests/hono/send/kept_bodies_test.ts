@@ -293,7 +293,7 @@ describe("BodyReader", () => {
     assert.deepEqual(lengths, [[2 ** 16, 2 ** 18], [2 ** 16, 2 ** 16]]);
   });
 
-  it("has the whole list in one piece, up to a number of bytes", () => {
+  it("has the whole list at once, up to a number of bytes", () => {
     const { add } = newBodies();
     const { reader } = add("one", 1);
     assert.deepEqual([9, 10].map((most) => reader.whole(most)?.byteLength), [undefined, 10]);
