@@ -285,10 +285,11 @@ interface Read extends RequestedRead {
 
 async function answerRead(c: Context, request: ResourceRequest, read: Read): Promise<Answer> {
   const { target, path } = request;
-  const { verb, query, searchParams, form, screen, isEventStream, permission } = read;
+  const { verb, query, searchParams, form, isEventStream, permission } = read;
   if (!("shape" in form)) return form;
   if (!("options" in query)) return query;
-  if (screen !== undefined && isStatus(screen)) return screen;
+  const screen = read.screenOf();
+  if (isStatus(screen)) return screen;
   const unserved = screen && unservedScreen(screen, request);
   if (unserved !== undefined) return unserved;
   const name = verb === "get" ? path.name : "";

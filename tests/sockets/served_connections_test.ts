@@ -344,6 +344,19 @@ describe("serveFetch with many headers", () => {
       client.socket.destroy();
     }
   });
+
+  it("answers 431 where too many have names of their own, which Deno takes long to go through", async () => {
+    let answered = 0;
+    await using app = await served(() => new Response(String(++answered)));
+    for (const [count, status] of [[90, 200], [101, 431], [990, 431]]) {
+      const names = Array.from({ length: count }, (_, i) => `a${i}: \r\n`).join("");
+      const client = app.send(`GET / HTTP/1.1\r\nHost: a\r\n${names}\r\n`);
+      await until(() => client.answer.includes("\r\n\r\n"));
+      assert.equal(client.answer.slice(9, 12), String(status), `${count} names`);
+      client.socket.destroy();
+    }
+    assert.equal(answered, 1);
+  });
 });
 
 describe("serveFetch with several Host headers", () => {

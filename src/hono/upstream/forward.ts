@@ -61,7 +61,8 @@ async function answerForwarded(
   read: RequestedRead & { readonly permission: Permission },
 ): Promise<Response | Status> {
   if (!("options" in read.query)) return read.query;
-  if (read.screen !== undefined && isStatus(read.screen)) return read.screen;
+  const screen = read.screenOf();
+  if (isStatus(screen)) return screen;
   const limitMs = request.state.settings.watchLimitMs();
   const answer = await send(c, request, { ...read, limitMs });
   if (!(answer instanceof Response) || answer.status !== 200 || answer.body === null) return answer;

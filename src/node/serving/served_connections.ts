@@ -32,8 +32,9 @@ interface Connection {
 const MOST_WAITING = 8;
 
 // The API server has no limit of the number, but of the bytes (1 MiB); here both are limited, as each header
-// costs time.
+// costs time. To go through the names of some headers, Deno takes the square of their number.
 const MOST_HEADERS = 1_000;
+const MOST_NAMES = 100;
 
 // The cost of answering a request, until the answer waits for something, or for turns of its own.
 const REQUEST_UNITS = UNITS_PER_MS / 4;
@@ -176,12 +177,13 @@ export class ServedConnections {
   }
 
   #start([incoming, outgoing]: Exchange): void {
-    const { rawHeaders } = incoming;
+    const { headers, rawHeaders } = incoming;
+    const isTooMany = rawHeaders.length > 2 * MOST_HEADERS || Object.keys(headers).length > MOST_NAMES;
     let hosts = 0;
     for (let i = 0; i < rawHeaders.length; i += 2) {
       if (rawHeaders[i].length === 4 && rawHeaders[i].toLowerCase() === "host") hosts++;
     }
-    const refusal = rawHeaders.length > 2 * MOST_HEADERS ? 431 : hosts > 1 ? 400 : undefined;
+    const refusal = isTooMany ? 431 : hosts > 1 ? 400 : undefined;
     if (refusal === undefined) return this.#options.handle(incoming, outgoing);
     outgoing.writeHead(refusal, { Connection: "close" });
     outgoing.end();

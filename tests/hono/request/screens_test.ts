@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { ReadApi } from "@listwatch/cache/hono";
+import { ScreenReader } from "../../../src/protocol/screen_syntax.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { get, type Json } from "../reading.ts";
@@ -8,11 +9,11 @@ import { readApi } from "../read_api.ts";
 
 const PODS = "/api/v1/pods";
 
-function apiOf(): ReadApi {
+function apiOf(mayRead = true): ReadApi {
   const informer = FakeInformer.with([object("shop/web-1", 5, { spec: { replicas: 1 } })], 10);
   const resources = ["v1/pods", "apps/v1/deployments"].map((resource) => ({ informer, resource }));
   const forwarded = { resource: "v1/nodes", fetch: () => Promise.reject(new Error("it was called")) };
-  return readApi({ resources: [...resources, forwarded], allowAnonymous: true, clock: new FakeClock() });
+  return readApi({ resources: [...resources, forwarded], authorize: () => mayRead, clock: new FakeClock() });
 }
 
 /** The causes of the answer 400, as `parameter: message`. */
@@ -66,6 +67,26 @@ describe("requestedRead", () => {
     const scale = await causes("/apis/apps/v1/namespaces/shop/deployments/web-1/scale?fields=spec");
     assert.match(scale[0], /^fields: the scale of deployments.apps is made for each request; leave/);
     assert.match((await causes("/api/v1/nodes?filter=a&fields=b"))[1], /^filter: nodes is not cached here/);
+  });
+
+  it("reads no parameter of a screen for a client that may not read: long ones take long", async () => {
+    const { path } = ScreenReader.prototype;
+    let read = 0;
+    ScreenReader.prototype.path = function () {
+      read++;
+      return path.call(this);
+    };
+    try {
+      const query = "fields=a&filter=a&sortBy=a&groupBy=a&sum=a";
+      for (const resource of ["pods", "nodes"]) {
+        await get(apiOf(false), `/api/v1/${resource}?${query}`, { status: 403 });
+      }
+      assert.equal(read, 0);
+      await causes(`${PODS}?${query}`);
+      assert.equal(read, 5);
+    } finally {
+      ScreenReader.prototype.path = path;
+    }
   });
 
   it("ignores other unknown parameters, as an API server", async () => {
