@@ -18,8 +18,16 @@ export function parseJsonPath(path: string): JsonPath {
   return (value) => run([value]);
 }
 
+// Steps such as `..` find a value again and again, more often with each of them; a column shows the first.
+const MOST_VALUES = 10_000;
+
 function sequence(steps: readonly Step[]): Step {
-  return (values) => steps.reduce<unknown[]>((found, step) => step(found), values.slice());
+  return (values) => steps.reduce<unknown[]>((found, step) => step(limited(found)), values.slice());
+}
+
+function limited(values: unknown[]): unknown[] {
+  if (values.length > MOST_VALUES) throw new TypeError("A path finds too many values");
+  return values;
 }
 
 const FIELD = /(?:\\(?:[^]|$)|[^\s.,[\]$@{}\\])*/y;
@@ -101,11 +109,16 @@ function field(name: string): Step {
 const everything: Step = (values) =>
   values.flatMap((value) => typeof value === "object" && value !== null ? Object.values(value) : []);
 
-const descend: Step = (values) =>
-  values.flatMap((value) => {
+const descend: Step = (values) => {
+  const found: unknown[] = [];
+  const visit = (value: unknown) => {
     const children = everything([value]);
-    return children.length === 0 ? [] : [value, ...descend(children)];
-  });
+    if (children.length > 0) limited(found).push(value);
+    for (const child of children) visit(child);
+  };
+  for (const value of values) visit(value);
+  return found;
+};
 
 function literal(value: unknown): Step {
   return (values) => values.map(() => value);

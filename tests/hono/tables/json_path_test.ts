@@ -147,6 +147,14 @@ describe("parseJsonPath", () => {
     assert.deepEqual(parseJsonPath(".__proto__")({}), []);
   });
 
+  it("fails where its steps find values again and again: a small object would take hours", () => {
+    const deep = Array.from({ length: 30 }).reduce<unknown>((below) => ({ a: below }), 1);
+    assert.equal(parseJsonPath("..a..a..a")(deep).length, 4_060);
+    for (const path of ["..a".repeat(12), `.a${"['a','a']".repeat(25)}`, `..${"a..a..".repeat(9)}a`]) {
+      assert.throws(() => parseJsonPath(path)(deep), /finds too many values/, path);
+    }
+  });
+
   it("refuses paths that cannot be read", () => {
     for (const path of UNREADABLE) assert.throws(() => parseJsonPath(path), TypeError, path);
   });
