@@ -150,7 +150,12 @@ describe("ServedConnections", () => {
     const addresses = Array.from({ length: 301 }, (_, i) => i < 300 ? "192.0.2.1" : "192.0.2.2");
     const sockets = addresses.map((remoteAddress) => Object.assign(new EventEmitter(), { remoteAddress }));
     for (const socket of sockets) {
-      const incoming: Partial<IncomingMessage> = { headers: {}, rawHeaders: [], url: "/" };
+      const incoming: Partial<IncomingMessage> = {
+        headers: {},
+        headersDistinct: {},
+        rawHeaders: [],
+        url: "/",
+      };
       server.emit("request", Object.assign(incoming, { socket }), new EventEmitter());
     }
     while (!started.includes("192.0.2.2")) await nextTurn();

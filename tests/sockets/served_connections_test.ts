@@ -434,6 +434,26 @@ describe("serveFetch with a client that reads nothing", () => {
   }
 });
 
+describe("serveFetch with a client that wants a WebSocket and reads nothing of what it gets instead", () => {
+  const upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n" +
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+  for (const [kind, tlsOptions] of [["http", {}], ["https", { tls }]] as const) {
+    it(`ends the response after writeTimeoutMs, over ${kind}`, async () => {
+      const warnings: string[] = [];
+      const logger = { ...silentLogger, warn: (line: string) => void warnings.push(line) };
+      const piece = new Uint8Array(100_000);
+      const endless = () => new ReadableStream({ pull: (controller) => controller.enqueue(piece) });
+      const options = { ...tlsOptions, webSockets: true, writeTimeoutMs: 400, logger };
+      await using app = await served(() => new Response(endless()), options);
+      const client = app.send(get("/unread").replace("\r\n\r\n", `\r\n${upgrade}\r\n`));
+      client.socket.pause();
+      // Deno's sockets of TLS read on while they are paused.
+      if (!("Deno" in globalThis && kind === "https")) await until(() => warnings.length > 0);
+    });
+  }
+});
+
 describe("serveFetch between two requests of a connection", () => {
   it("keeps it open for 75 s, and closes it after keepAliveTimeoutMs", async () => {
     await using app = await served(() => new Response("here"));

@@ -114,9 +114,9 @@ const descend: Step = (values) => {
   const visit = (value: unknown) => {
     const children = everything([value]);
     if (children.length > 0) limited(found).push(value);
-    for (const child of children) visit(child);
+    children.forEach(visit);
   };
-  for (const value of values) visit(value);
+  values.forEach(visit);
   return found;
 };
 

@@ -101,7 +101,11 @@ async function send(
   // A repeated parameter has the value by which the request was decided.
   const params = new URLSearchParams(Array.from(new Map(Array.from(searchParams).reverse())).reverse());
   if (isIndex && path.namespace !== "") params.set("namespace", path.namespace);
-  if (verb === "watch" && limitMs !== Infinity) limitSeconds(params, limitMs);
+  if (verb === "watch" && limitMs !== Infinity) {
+    const seconds = Math.max(1, Math.floor(limitMs / 1_000));
+    const given = Number(params.get("timeoutSeconds"));
+    if (!(given > 0 && given < seconds)) params.set("timeoutSeconds", String(seconds));
+  }
   const headers = new Headers({ "Accept-Encoding": "identity" });
   for (const name of HEADERS) {
     const value = c.req.header(name);
@@ -122,18 +126,11 @@ async function send(
   }
 }
 
-function limitSeconds(params: URLSearchParams, limitMs: number): void {
-  const seconds = Math.max(1, Math.floor(limitMs / 1_000));
-  const given = Number(params.get("timeoutSeconds"));
-  if (!(given > 0 && given < seconds)) params.set("timeoutSeconds", String(seconds));
-}
-
 function unreachable({ resource, logger }: ForwardedResource, code: 503 | 504, why: string): Status {
   const what = formatGroupResource(resource);
   logger.warn(`cannot read ${what} from the server that holds it: ${why}`);
-  const message = code === 504
-    ? `Timeout: the server that holds ${what} did not answer in time`
-    : `the server that holds ${what} cannot be reached`;
-  const reason = code === 504 ? "Timeout" : "ServiceUnavailable";
+  const [reason, message] = code === 504
+    ? ["Timeout", `Timeout: the server that holds ${what} did not answer in time`]
+    : ["ServiceUnavailable", `the server that holds ${what} cannot be reached`];
   return newStatus(code, reason, message, { ...resourceDetails(resource), retryAfterSeconds: 1 });
 }

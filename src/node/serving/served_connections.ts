@@ -177,13 +177,9 @@ export class ServedConnections {
   }
 
   #start([incoming, outgoing]: Exchange): void {
-    const { headers, rawHeaders } = incoming;
+    const { headersDistinct: headers, rawHeaders } = incoming;
     const isTooMany = rawHeaders.length > 2 * MOST_HEADERS || Object.keys(headers).length > MOST_NAMES;
-    let hosts = 0;
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      if (rawHeaders[i].length === 4 && rawHeaders[i].toLowerCase() === "host") hosts++;
-    }
-    const refusal = isTooMany ? 431 : hosts > 1 ? 400 : undefined;
+    const refusal = isTooMany ? 431 : (headers.host?.length ?? 0) > 1 ? 400 : undefined;
     if (refusal === undefined) return this.#options.handle(incoming, outgoing);
     outgoing.writeHead(refusal, { Connection: "close" });
     outgoing.end();
@@ -244,9 +240,11 @@ export class ServedConnections {
     if (current === undefined) return;
     const [incoming, outgoing] = current;
     const queuedBytes = outgoing.writableLength;
+    // Bun does not count what waits on a connection that was upgraded.
+    const isSent = queuedBytes === 0 && !("Bun" in globalThis && outgoing.writableNeedDrain);
     const sentBytes = socket.bytesWritten - queuedBytes;
     const nowMs = monotonicNow(realClock);
-    if (queuedBytes === 0 || sentBytes > connection.sentBytes) {
+    if (isSent || sentBytes > connection.sentBytes) {
       connection.sentBytes = sentBytes;
       connection.sentMs = nowMs;
     } else if (nowMs - connection.sentMs >= this.#options.writeTimeoutMs) {
