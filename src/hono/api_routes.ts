@@ -288,8 +288,8 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const { verb, query, searchParams, form, isEventStream, permission } = read;
   if (!("shape" in form)) return form;
   if (!("options" in query)) return query;
-  const screen = read.screenOf();
-  if (isStatus(screen)) return screen;
+  const screen = read.screenOf?.();
+  if (screen !== undefined && isStatus(screen)) return screen;
   const unserved = screen && unservedScreen(screen, request);
   if (unserved !== undefined) return unserved;
   const name = verb === "get" ? path.name : "";

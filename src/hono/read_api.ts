@@ -167,7 +167,7 @@ async function answerRoute(
     reader?.identify(settings.clientOf(c, user), { isWatch }) ?? true;
   if (route.access === "API server") {
     const user = await gate.userOf(c, route.path);
-    if (isStatus(user)) return user;
+    if (user !== undefined && isStatus(user)) return user;
     return mayPass(user) ? await refusing(c, route.answer(user)) : tooManyRequests();
   }
   const permission = await gate.permit(route.asked, c);

@@ -10,8 +10,8 @@ export interface GroupResource {
 }
 
 /** Whether an answer is a refusal. */
-export function isStatus(value: object | undefined): value is Status {
-  return value !== undefined && "kind" in value && value.kind === "Status";
+export function isStatus(value: object): value is Status {
+  return "kind" in value && value.kind === "Status";
 }
 
 /** The details that name a resource; the `kind` of a Status is the name of the resource. */

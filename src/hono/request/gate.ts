@@ -179,7 +179,7 @@ export class Gate {
     if (impersonates(c)) return noImpersonation();
     const all: readonly Asked[] = Array.isArray(asked) ? asked : [asked];
     const user = await this.userOf(c, all[0].path);
-    if (isStatus(user)) return user;
+    if (user !== undefined && isStatus(user)) return user;
     for (const one of all) {
       const refusal = await this.#decide({ ...one, user }, c);
       if (refusal !== undefined) return refusal;

@@ -35,8 +35,8 @@ export interface RequestedRead {
   readonly searchParams: URLSearchParams;
   /** The format of the answer and the shape of its objects; 406 if the client accepts none of them. */
   readonly form: RequestedForm | Status;
-  /** Reads what only the answer needs: the screen's parameters; a Status if they are refused. */
-  readonly screenOf: () => ScreenQuery | Status | undefined;
+  /** Reads the screen's parameters, which only the answer needs; `undefined` if there are none. */
+  readonly screenOf: (() => ScreenQuery | Status | undefined) | undefined;
   readonly isEventStream: boolean;
 }
 
@@ -93,13 +93,14 @@ export function requestedRead(
   const tables = path.subresource === "" || hasTable(path.subresource);
   const form = requestedForm(c, resource, { verb, accept, tables });
   const shape = "shape" in form && form.shape.kind !== "refused" ? form.shape.kind : "object";
-  const screenOf = () => {
-    // Known parameters only: none is a screen's, and none is misspelt.
-    if (Array.from(searchParams.keys()).every((name) => LIST_PARAMETERS.has(name))) return undefined;
-    return ignoresScreens === undefined
-      ? parseScreenQuery(searchParams, { verb, shape, limits })
-      : refusedScreenQuery(searchParams, ignoresScreens);
-  };
+  // Known parameters only: none is a screen's, and none is misspelt.
+  const isPlain = Array.from(searchParams.keys()).every((name) => LIST_PARAMETERS.has(name));
+  const screenOf = isPlain
+    ? undefined
+    : () =>
+      ignoresScreens === undefined
+        ? parseScreenQuery(searchParams, { verb, shape, limits })
+        : refusedScreenQuery(searchParams, ignoresScreens);
   return { verb, name, query, searchParams, form, screenOf, isEventStream: events !== undefined };
 }
 

@@ -61,8 +61,8 @@ async function answerForwarded(
   read: RequestedRead & { readonly permission: Permission },
 ): Promise<Response | Status> {
   if (!("options" in read.query)) return read.query;
-  const screen = read.screenOf();
-  if (isStatus(screen)) return screen;
+  const screen = read.screenOf?.();
+  if (screen !== undefined && isStatus(screen)) return screen;
   const limitMs = request.state.settings.watchLimitMs();
   const answer = await send(c, request, { ...read, limitMs });
   if (!(answer instanceof Response) || answer.status !== 200 || answer.body === null) return answer;
