@@ -54,6 +54,13 @@ export const HONO_TABLES_FAULTS: readonly SuiteMutation[] = [
     test: "tests/hono/tables/json_path_test.ts",
   },
   {
+    name: "json path: what is below a value is found again and again, without an end",
+    file: "src/hono/tables/json_path.ts",
+    find: "limited(found).push(value)",
+    replace: "found.push(value)",
+    test: "tests/hono/tables/json_path_test.ts",
+  },
+  {
     name: "json path: a filter fails where it cannot look",
     file: "src/hono/tables/json_path.ts",
     find: "  try {\n    return find([item]).length > 0;\n  } catch {\n    return false;\n  }",

@@ -148,11 +148,13 @@ describe("parseJsonPath", () => {
   });
 
   it("fails where its steps find values again and again: a small object would take hours", () => {
-    const deep = Array.from({ length: 30 }).reduce<unknown>((below) => ({ a: below }), 1);
+    const ofDepth = (length: number) => Array.from({ length }).reduce<unknown>((below) => ({ a: below }), 1);
+    const deep = ofDepth(30);
     assert.equal(parseJsonPath("..a..a..a")(deep).length, 4_060);
     for (const path of ["..a".repeat(12), `.a${"['a','a']".repeat(25)}`, `..${"a..a..".repeat(9)}a`]) {
       assert.throws(() => parseJsonPath(path)(deep), /finds too many values/, path);
     }
+    assert.throws(() => parseJsonPath("..a..")(ofDepth(200)), /finds too many values/);
   });
 
   it("refuses paths that cannot be read", () => {
