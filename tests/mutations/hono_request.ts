@@ -368,7 +368,7 @@ export const HONO_REQUEST_FAULTS: readonly SuiteMutation[] = [
     name: "read API: a screen's parameters are read before it is known who may read",
     file: "src/hono/request/requested_read.ts",
     find: "  return { verb, name, query, searchParams, form, screenOf,",
-    replace: "  screenOf();\n  return { verb, name, query, searchParams, form, screenOf,",
+    replace: "  screenOf?.();\n  return { verb, name, query, searchParams, form, screenOf,",
     test: "tests/hono/request/screens_test.ts",
   },
   {

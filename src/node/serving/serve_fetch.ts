@@ -21,7 +21,7 @@ export interface ServeFetchOptions {
   readonly signal?: AbortSignal;
   /** Serves over TLS with this certificate; plain HTTP by default. */
   readonly tls?: ServerTls;
-  /** The time limit for a TLS handshake (not on Bun), and for the head of a request, in ms; 30 s by default. */
+  /** The time limit for a TLS handshake, and for the head of a request, in milliseconds; 30 s by default. */
   readonly headersTimeoutMs?: number;
   /** The time limit for a whole request, in milliseconds; a minute by default. */
   readonly requestTimeoutMs?: number;
