@@ -20,6 +20,8 @@ export class InformerStateError extends CacheError {
 export interface CacheSyncErrorOptions {
   /** The failed tries of the informers that have not synced, by name, where they have failed. */
   readonly failures?: ReadonlyMap<string, FailedTry | undefined>;
+  /** What the program may have forgotten. */
+  readonly hint?: string;
 }
 
 /**
@@ -38,20 +40,23 @@ export class CacheSyncError extends CacheError {
   readonly endedBy: unknown;
 
   /** Makes the error; `endedBy` is why the wait ended: its cause, where no try has failed. */
-  constructor(unsynced: readonly string[], endedBy: unknown, { failures }: CacheSyncErrorOptions = {}) {
-    const found = unsynced.flatMap((name) => {
+  constructor(
+    unsynced: readonly string[],
+    endedBy: unknown,
+    { failures, hint = "" }: CacheSyncErrorOptions = {},
+  ) {
+    const isOne = unsynced.length === 1;
+    let first: Error | undefined;
+    const why = unsynced.flatMap((name) => {
       const failure = failures?.get(name);
-      return failure === undefined ? [] : [{ name, ...failure }];
+      if (failure === undefined) return [];
+      first ??= failure.error;
+      const text = `${failureInWords(failure.error)}, attempt ${failure.failedTries}`;
+      return isOne ? text : `${name}: ${text}`;
     });
-    const why = found.map(({ name, error, failedTries }) => {
-      const text = `${failureInWords(error)}, attempt ${failedTries}`;
-      return unsynced.length === 1 ? text : `${name}: ${text}`;
-    });
-    const what = unsynced.length === 1
-      ? `Cannot sync ${unsynced[0]}`
-      : `failed to sync all caches: ${unsynced.join(", ")}`;
-    super("CacheSync", `${what}: ${why.join("; ") || errorMessage(endedBy)}`, {
-      cause: found.length === 0 ? endedBy : found[0].error,
+    const what = isOne ? `Cannot sync ${unsynced[0]}` : `failed to sync all caches: ${unsynced.join(", ")}`;
+    super("CacheSync", `${what}: ${why.join("; ") || errorMessage(endedBy)}${hint}`, {
+      cause: first ?? endedBy,
     });
     this.unsynced = unsynced;
     this.endedBy = endedBy;

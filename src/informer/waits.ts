@@ -18,6 +18,7 @@ export interface AwaitedInformer {
   readonly name: string;
   readonly indexer: { lastStoreSyncResourceVersion(): string };
   failure(): FailedTry | undefined;
+  isStarted(): boolean;
   status(): ReflectorStatus;
 }
 
@@ -52,7 +53,11 @@ export class InformerWaits {
     try {
       await abortable(Promise.race([latch.opened, this.stopped.opened]), signal);
     } catch (reason) {
-      throw new CacheSyncError([name], reason, { failures: new Map([[name, this.#informer.failure()]]) });
+      const hint = this.#informer.isStarted() ? "" : "; not started; call start()";
+      throw new CacheSyncError([name], reason, {
+        failures: new Map([[name, this.#informer.failure()]]),
+        hint,
+      });
     }
     if (latch.isOpen) return;
     const { lastError } = this.#informer.status();
@@ -192,7 +197,7 @@ async function waitForAll(
 /** The error for those that have not synced, with their failures, if there are any. */
 function syncError(unsynced: readonly HasSynced[], endedBy: unknown): CacheSyncError | undefined {
   const failures = new Map(unsynced.map((one) => [nameOf(one), one.failure?.()]));
-  if (![...failures.values()].some((failure) => failure !== undefined)) return undefined;
+  if ([...failures.values()].every((failure) => failure === undefined)) return undefined;
   return new CacheSyncError([...failures.keys()].sort(), endedBy, { failures });
 }
 

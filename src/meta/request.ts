@@ -114,7 +114,7 @@ export function failureInWords(error: unknown): string {
   const network = networkErrorOf(error);
   const message = errorMessage(error);
   if (status !== undefined) {
-    const answer = [status.httpStatus || "", status.reason].filter((part) => part !== "").join(" ");
+    const answer = [status.httpStatus || "", status.reason].filter(Boolean).join(" ");
     return answer === "" ? message : `the server answered ${answer} (${message})`;
   }
   return network === undefined ? message : `${NETWORK[network.reason]} (${message})`;

@@ -17,8 +17,13 @@ export function newNetworkError(text: string, error: unknown): NetworkError {
   if (error instanceof NetworkError) return error;
   const failures = errorChain(error);
   const reason = classify(failures);
-  const hint = reason === "UntrustedCertificate" ? UNTRUSTED_HINT : "";
-  return new NetworkError(reason, `${text}: ${describe(failures, error)}${hint}`, { cause: error });
+  const why = describe(failures, error);
+  const hint = reason === "UntrustedCertificate"
+    ? "; the server's certificate is not trusted: give the authority (CA) that signed it"
+    : NO_TLS.test(why)
+    ? "; the server has no TLS"
+    : "";
+  return new NetworkError(reason, `${text}: ${why}${hint}`, { cause: error });
 }
 
 const REFUSED = /connection ?refused|ECONNREFUSED|actively refused/i;
@@ -26,26 +31,26 @@ const RESET = /connection ?reset|ECONNRESET|EPIPE|broken pipe/i;
 const CUT_SHORT =
   /other side closed|socket hang up|closed before message completed|reading a body from connection|unexpected eof|unexpected end of file|premature close|network connection lost/i;
 
-const UNTRUSTED = /SELF_SIGNED|self.signed certificate|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|UnknownIssuer/i;
-const UNTRUSTED_HINT = "; the server's certificate is not trusted: give the authority (CA) that signed it";
+const UNTRUSTED = /self.signed|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|UnknownIssuer/i;
+const NO_TLS = /WRONG_VERSION|InvalidContentType/;
 
 function classify(failures: readonly Error[]): NetworkFailure {
-  const any = (pattern: RegExp) =>
-    failures.some((failure) => pattern.test(codeOf(failure)) || pattern.test(failure.message));
-  if (any(UNTRUSTED)) return "UntrustedCertificate";
-  if (any(REFUSED)) return "ConnectionRefused";
+  const words = failures.map((each) => `${codeOf(each)} ${each.message}`).join("\n");
+  if (UNTRUSTED.test(words)) return "UntrustedCertificate";
+  if (REFUSED.test(words)) return "ConnectionRefused";
   // Before RESET: Node's http calls an early end a reset, and says "socket hang up":
   // https://nodejs.org/api/http.html#httprequesturl-options-callback
-  if (any(CUT_SHORT)) return "UnexpectedEOF";
-  return any(RESET) ? "ConnectionReset" : "Unreachable";
+  if (CUT_SHORT.test(words)) return "UnexpectedEOF";
+  return RESET.test(words) ? "ConnectionReset" : "Unreachable";
 }
 
 // The innermost error knows most: the outer ones say "fetch failed" and "terminated".
 function describe(failures: readonly Error[], error: unknown): string {
   const inner = failures.findLast(({ message }) => message !== "");
   if (inner === undefined) return errorMessage(error);
+  const message = inner.message.trim(); // OpenSSL ends its texts with a line break
   const code = codeOf(inner);
-  return inner.message.includes(code) ? inner.message : `${inner.message} (${code})`;
+  return message.includes(code) ? message : `${message} (${code})`;
 }
 
 /** The code of an error of the system; empty if it has none. */

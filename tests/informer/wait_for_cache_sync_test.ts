@@ -234,9 +234,23 @@ describe("waitForCacheSync for a cache whose server cannot be read", () => {
     const tooLate = new Error("too late");
     await assert.rejects(rig.informer.synced(AbortSignal.abort(tooLate)), (error: unknown) => {
       assert.ok(error instanceof CacheSyncError);
-      assert.deepEqual([error.message, error.cause], ["Cannot sync things: too late", tooLate]);
+      assert.deepEqual([error.message, error.cause], [
+        "Cannot sync things: too late; not started; call start()",
+        tooLate,
+      ]);
       return true;
     });
+  });
+
+  it("does not suspect that a running informer was never started", async () => {
+    const rig = newRig({ name: "things" });
+    rig.source.listError = new Error("it broke");
+    await rig.start();
+    await assert.rejects(
+      rig.informer.synced(AbortSignal.abort()),
+      /: it broke, attempt 1$/,
+    );
+    await rig.stop();
   });
 
   it("says what the tries failed with when it was stopped", async () => {

@@ -131,6 +131,23 @@ describe("newNetworkError", () => {
     );
   });
 
+  it("says that a server speaks no TLS, in one line", () => {
+    const openssl = "error:0A00010B:SSL routines:tls_validate_record_header:wrong version number:tls.c:77:\n";
+    const node = newNetworkError(
+      "x",
+      failure("fetch failed", undefined, failure(openssl, "ERR_SSL_WRONG_VERSION_NUMBER")),
+    );
+    assert.equal(
+      node.message,
+      `x: ${openssl.trim()} (ERR_SSL_WRONG_VERSION_NUMBER); the server has no TLS`,
+    );
+    const deno = new Error("client error (Connect): received corrupt message of type InvalidContentType");
+    assert.equal(
+      newNetworkError("x", deno).message,
+      `x: ${deno.message}; the server has no TLS`,
+    );
+  });
+
   it("looks at codes, and says what has a text", () => {
     const coded = newNetworkError("x", failure("no luck", "ECONNREFUSED"));
     assert.deepEqual([coded.reason, coded.message], ["ConnectionRefused", "x: no luck (ECONNREFUSED)"]);
