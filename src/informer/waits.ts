@@ -54,10 +54,8 @@ export class InformerWaits {
       await abortable(Promise.race([latch.opened, this.stopped.opened]), signal);
     } catch (reason) {
       const hint = this.#informer.isStarted() ? "" : "; not started; call start()";
-      throw new CacheSyncError([name], reason, {
-        failures: new Map([[name, this.#informer.failure()]]),
-        hint,
-      });
+      const failures = new Map([[name, this.#informer.failure()]]);
+      throw new CacheSyncError([name], reason, { failures, hint });
     }
     if (latch.isOpen) return;
     const { lastError } = this.#informer.status();

@@ -53,7 +53,7 @@ export const WATCH_FAULTS: readonly SuiteMutation[] = [{
 }, {
   name: "watch: a certificate that is not trusted is a server that is not reached",
   file: "src/watch/network_failure.ts",
-  find: '  if (any(UNTRUSTED)) return "UntrustedCertificate";\n',
+  find: '  if (UNTRUSTED.test(words)) return "UntrustedCertificate";\n',
   replace: "",
   test: "tests/watch/network_failure_test.ts",
 }, {

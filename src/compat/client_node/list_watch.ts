@@ -137,10 +137,7 @@ export class ListWatch<T extends ClientNodeObject>
     await this.#run.started;
   }
 
-  /**
-   * Stops it. No callback is called any more; the stored objects stay readable. Resolves when nothing is left
-   * running.
-   */
+  /** Stops it: no callback is called any more, objects stay readable. Resolves when all has stopped. */
   async stop(): Promise<void> {
     const run = this.#run;
     this.#before = this.#content;

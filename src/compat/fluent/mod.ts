@@ -3,14 +3,6 @@
  * are awaited and called again when they fail, and watchers of the same objects share one watch. For Node,
  * Deno and Bun; `docs/from_fluent_client.md` has the differences.
  *
- * @example
- * ```ts
- * import { V1Pod } from "@kubernetes/client-node";
- * import { K8s } from "@listwatch/cache/compat/fluent";
- * const watcher = K8s(V1Pod).Watch((pod, phase) => console.log(phase, pod.metadata?.name));
- * const start = () => watcher.start();
- * ```
- *
  * @module
  */
 
