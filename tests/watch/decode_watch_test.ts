@@ -162,6 +162,12 @@ describe("decodeWatch", () => {
     assert.equal(source.body.locked, false);
   });
 
+  it("takes a line for a frame: two events in one are no JSON", async () => {
+    const items = await itemsOf(bodyOf([bytes(JSON.stringify(event("a")) + line(event("b")))]));
+    assert.deepEqual(types(items), ["ERROR"]);
+    decodingError(items[0]);
+  });
+
   it("reports an unknown event type in the same way", async () => {
     const items = await itemsOf(
       bodyOf([bytes(line(event("a")) + line(event("b", "WEIRD")) + line(event("c")))]),
