@@ -78,6 +78,19 @@ async function watching(options: Partial<SharedIndexInformerOptions<KubernetesOb
   };
 }
 
+describe("SharedIndexInformer: an event that comes again with the stored state", () => {
+  it("is an update for handlers whose resync was due at the last look, as in client-go", async () => {
+    await using rig = await watching({ resyncPeriodMs: 10_000 });
+    const never = new Recorder();
+    rig.informer.addEventHandler(never, { resyncPeriodMs: 0 });
+    await rig.clock.advance(10_000);
+    rig.told();
+    never.take();
+    await rig.send((watch) => watch.modify(project("b@5")));
+    assert.deepEqual([rig.told(), never.take()], [["update b@5>5"], []]);
+  });
+});
+
 describe("SharedIndexInformer: a real event with an older version than one before", () => {
   it("of an object that is not stored ends in a list", async () => {
     await using world = await watching();

@@ -897,4 +897,11 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     replace: "    if (periodMs === 0 || periodMs > checkMs) return periodMs;",
     test: "tests/informer/resync_test.ts",
   },
+  {
+    name: "handlers: all are notified of an update that changes nothing",
+    file: "src/informer/processor.ts",
+    find: "      if (!isUnchanged || listener.isSyncing) listener.add(notification);",
+    replace: "      listener.add(notification);",
+    test: "tests/informer/older_events_test.ts",
+  },
 ];

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { describe, it } from "node:test";
-import { nextTurn } from "../../src/util/clock.ts";
+import { nextTurn, realClock } from "../../src/util/clock.ts";
 import { ServedConnections } from "../../src/node/serving/served_connections.ts";
 import { until } from "../until.ts";
 import { watchedTimers } from "../watched_timers.ts";
@@ -183,6 +183,56 @@ describe("ServedConnections", () => {
     while (!health.every((url) => started.includes(url))) await nextTurn();
     assert.equal(started.includes("/healthzs"), false);
     for (const socket of sockets) socket.emit("close");
+  });
+
+  it("looks for clients that read nothing four times within their limit, every five seconds at least", () => {
+    const { setTimeout: realTimeout } = realClock;
+    for (const [writeTimeoutMs, lookMs] of [[2_000, 500], [30_000, 5_000]]) {
+      const delaysMs: number[] = [];
+      Object.assign(realClock, { setTimeout: (_: () => void, ms: number) => delaysMs.push(ms) });
+      const connections = new ServedConnections({
+        requestTimeoutMs: 60_000,
+        handle() {},
+        writeTimeoutMs,
+        onUnread() {},
+      });
+      const [server, socket] = [new EventEmitter(), new EventEmitter()];
+      connections.serve(server as Server);
+      server.emit("request", { headers: {}, rawHeaders: [], url: "/", socket }, new EventEmitter());
+      Object.assign(realClock, { setTimeout: realTimeout });
+      assert.ok(delaysMs.includes(lookMs), String(delaysMs));
+      socket.emit("close");
+    }
+  });
+
+  it("ends the answer of a client that has read nothing for a time, though more and more is queued for it", () => {
+    const { setTimeout: realTimeout, monotonicNow: realNow } = realClock;
+    const looks: (() => void)[] = [];
+    let nowMs = 0;
+    let isDestroyed = false;
+    Object.assign(realClock, {
+      setTimeout: (look: () => void) => looks.push(look),
+      monotonicNow: () => nowMs,
+    });
+    const connections = new ServedConnections({
+      requestTimeoutMs: 60_000,
+      handle() {},
+      writeTimeoutMs: 30_000,
+      onUnread() {},
+    });
+    const server = new EventEmitter();
+    const socket = Object.assign(new EventEmitter(), { bytesWritten: 0, destroy: () => isDestroyed = true });
+    const outgoing = Object.assign(new EventEmitter(), { writableLength: 0 });
+    connections.serve(server as Server);
+    server.emit("request", { headers: {}, rawHeaders: [], url: "/", socket }, outgoing);
+    for (; nowMs < 120_000 && !isDestroyed; nowMs += 5_000) {
+      outgoing.writableLength += 100;
+      socket.bytesWritten += nowMs <= 60_000 ? 200 : 100; // those that are queued count
+      for (const look of looks.splice(0)) look();
+    }
+    Object.assign(realClock, { setTimeout: realTimeout, monotonicNow: realNow });
+    assert.deepEqual([isDestroyed, nowMs], [true, 95_000]);
+    socket.emit("close");
   });
 
   it("has nothing to wait for at its end where nothing is being answered", async () => {
