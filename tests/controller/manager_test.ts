@@ -187,7 +187,8 @@ describe("Manager: its options", () => {
 
 describe("Manager.caches", () => {
   it("are one for each resource, selection, set of namespaces and cluster, however many controllers read it", () => {
-    const [cluster, other] = ["a", "b"].map((host) => newCluster({ server: `http://${host}` }));
+    // The third is of the same server: its credentials may be other ones.
+    const [cluster, other, again] = ["a", "b", "a"].map((host) => newCluster({ server: `http://${host}` }));
     const [one, two] = [new NamespaceSet(["shop"]), new NamespaceSet(["shop"])];
     const sources = [
       cluster.resource(WIDGETS),
@@ -196,6 +197,7 @@ describe("Manager.caches", () => {
       cluster.resource(WIDGETS, { namespaces: one }),
       cluster.resource(WIDGETS, { namespaces: two }),
       other.resource(WIDGETS),
+      again.resource(WIDGETS),
       cluster.resource("v1/configmaps"),
       cluster.resource("v1/configmaps", { fieldSelector: "metadata.name=a", metadataOnly: true }),
     ];
@@ -209,6 +211,7 @@ describe("Manager.caches", () => {
       "example.com/v1/widgets in shop",
       "example.com/v1/widgets in 1 namespaces",
       "example.com/v1/widgets in 1 namespaces",
+      "example.com/v1/widgets",
       "example.com/v1/widgets",
       "v1/configmaps",
       "v1/configmaps (metadata.name=a, metadata only)",

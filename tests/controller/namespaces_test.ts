@@ -5,7 +5,7 @@
 
 import { NamespaceSet } from "@listwatch/cache";
 import { type CachedClient, defineController, ownedBy } from "@listwatch/cache/controller";
-import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import { FakeClock, hang, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type ConfigMap, startRig, type Widget, widget } from "./rig.ts";
@@ -77,6 +77,20 @@ describe("Manager with controllers over a set of namespaces", () => {
     const answer = await rig.manager.fetch(new Request("http://localhost/readyz"));
     assert.equal(answer.status, 500);
     assert.match(await answer.text(), /widgets in 2 namespaces is not complete: .* in "secret"/);
+  });
+
+  it("is not ready while a namespace that has joined was not listed", async () => {
+    const shared = newServer();
+    shared.server.intercept(hang(), { match: ({ path }) => path.includes("/namespaces/slow/") });
+    const namespaces = new NamespaceSet(["a"]);
+    await using rig = startRig(define(namespaces), {}, shared);
+    await rig.until(() => rig.manager.status().isLeading);
+    namespaces.set(["a", "slow"]);
+    await rig.clock.advance(100);
+    assert.match(
+      rig.manager.status().problems[0],
+      /^the cache of .*widgets in 1 namespaces is not complete$/,
+    );
   });
 });
 

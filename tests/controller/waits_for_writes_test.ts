@@ -134,6 +134,21 @@ describe("OwnWrites", () => {
       assert.equal(writes.isInCaches(), false);
     });
 
+    it("ask once about a write that may have been made, however often it is waited for", async () => {
+      const { cache, resource } = slowCache();
+      const writes = new OwnWrites();
+      writes.unseen(resource);
+      const settle = () => writes.settle({ timeoutMs: 1, signal: never });
+      const first = settle();
+      cache.questions[0]("10");
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      const second = settle();
+      assert.deepEqual([cache.questions.length, cache.waits.length], [1, 2]);
+      cache.reached = "10";
+      for (const end of cache.waits) end(true);
+      await Promise.all([first, second]);
+    });
+
     it("cause another question where they may have been made after the question", async () => {
       const { cache, resource } = slowCache();
       const writes = new OwnWrites();

@@ -99,6 +99,22 @@ describe("Controller", () => {
     assert.ok(outcomes.includes(false)); // waitForCacheSync
   });
 
+  it("synced rejects when the controller stops in the middle of its first list", async () => {
+    const abort = new AbortController();
+    const { source, clock, controller } = newController({
+      queue: new DeltaFIFO<KubernetesObject>(),
+      process: () => abort.abort(),
+    });
+    for (const name of ["a", "b"]) source.add(named(name));
+    const outcomes: unknown[] = [];
+    controller.synced().then((value) => outcomes.push(value), (error) => outcomes.push(error));
+    const running = controller.run(abort.signal);
+    await clock.advance(0);
+    await running;
+    await nextTurn();
+    assert.ok(outcomes[0] instanceof InformerStateError);
+  });
+
   it("closes its queue when it ends", async () => {
     const queue = new RealFIFO<KubernetesObject>({ atomicEvents: true });
     const { controller } = newController({ queue });

@@ -372,3 +372,23 @@ describe("Processor.prepareList", () => {
     await processor.stop();
   });
 });
+
+describe("Processor.add", () => {
+  it("makes a handler that leaves turns of the event loop to others between its calls", async () => {
+    const clock = new FakeClock();
+    const processor = new Processor<Item>({
+      holding: new ObjectHolding(metaNamespaceKey),
+      resyncCheckPeriodMs: 0,
+      clock,
+      logger: silentLogger,
+      name: "items",
+    });
+    let calls = 0;
+    processor.add({ onAdd: () => void calls++ }, { resyncPeriodMs: 0 }, items(1));
+    const first = nextTurn().then(() => calls);
+    for (let i = 0; i < 10 && calls < MANY; i++) await clock.advance(0);
+    assert.equal(calls, MANY);
+    assert.ok(await first < MANY);
+    await processor.stop();
+  });
+});

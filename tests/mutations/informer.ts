@@ -904,4 +904,18 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     replace: "      listener.add(notification);",
     test: "tests/informer/older_events_test.ts",
   },
+  {
+    name: "informer: the wait for a controller that stops in the middle of its first list never ends",
+    file: "src/informer/controller.ts",
+    find: "    await abortable(Promise.race([synced, this.#stopped.opened]), signal);",
+    replace: "    await abortable(synced, signal);",
+    test: "tests/informer/controller_test.ts",
+  },
+  {
+    name: "handlers: thousands of calls of a handler are one turn",
+    file: "src/informer/processor.ts",
+    find: "      if (pacer.spend()) await pacer.rest();",
+    replace: "",
+    test: "tests/informer/turns_test.ts",
+  },
 ];
