@@ -48,6 +48,23 @@ async function writesOfAnother(rig: Rig): Promise<string[]> {
 const dataOf = (rig: Rig) => rig.server.get<ConfigMap>(MAPS, "shop/m")?.data;
 
 describe("CachedClient.apply", () => {
+  it("sends nothing after a restart: the managed fields say what was applied before", async () => {
+    const clock = new FakeClock(Date.UTC(2026, 0, 1));
+    const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+    server.create(WIDGETS, widget("a", "red"));
+    for (const expected of [1, 0]) {
+      const before = server.requests.length;
+      const rig = startRig(applying("x", () => ({ a: "1" })), {}, { server, clock });
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(5_000);
+      const writes = server.requests.slice(before).filter(({ method }) => method !== "GET");
+      assert.equal(writes.length, expected);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig[Symbol.asyncDispose]();
+    }
+    server.close();
+  });
+
   it("sends nothing while the object is so, and takes away what is left out", async () => {
     await using rig = startRig(
       applying("x", ({ spec }) => ({ a: "1", ...(spec?.color === "red" && { b: "2" }) })),

@@ -270,6 +270,7 @@ describe("withCondition", () => {
     assert.deepEqual(times(first), ["2026-01-01T00:00:00Z"]);
     const same = withCondition(first, { ...ready, lastTransitionTime: "2026-01-02T00:00:00Z" });
     assert.deepEqual(same, first);
+    assert.deepEqual(times(withCondition(first, { ...ready, reason: "Changed" })), ["2026-01-01T00:00:00Z"]);
     const other = withCondition(same, {
       ...ready,
       status: "False",

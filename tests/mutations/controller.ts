@@ -1136,7 +1136,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/event_recorder_test.ts",
   },
   {
-    name: "controller: the server is asked at each wait about a write that may have been made",
+    name: "controller: each wait sends another question about a write that may have been made",
     file: "src/controller/cached_resource.ts",
     find: "      if (unseen > written.answered) {",
     replace: "      if (unseen > 0) {",
@@ -1155,5 +1155,26 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     find: "      this.#numberOf(client.cluster),",
     replace: "",
     test: "tests/controller/manager_test.ts",
+  },
+  {
+    name: "controller: a restarted one applies everything again",
+    file: "src/controller/managed_cluster.ts",
+    find: "      const isOwned = owned.has(this.#keyOf(withFields(source)));",
+    replace: "      const isOwned = false;",
+    test: "tests/controller/apply_test.ts",
+  },
+  {
+    name: "controller: a delete waits for the next try of its key",
+    file: "src/controller/triggers.ts",
+    find: "    onDelete: ({ key }) => enqueue(key, \"change\"),",
+    replace: "",
+    test: "tests/controller/stop_test.ts",
+  },
+  {
+    name: "controller: a condition with another reason has another time",
+    file: "src/controller/objects.ts",
+    find: "  const isSame = present?.status === condition.status;",
+    replace: "  const isSame = present?.status === condition.status && present.reason === condition.reason;",
+    test: "tests/controller/reconcile_loop_test.ts",
   },
 ];
