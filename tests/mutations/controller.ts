@@ -1166,7 +1166,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: a delete waits for the next try of its key",
     file: "src/controller/triggers.ts",
-    find: "    onDelete: ({ key }) => enqueue(key, \"change\"),",
+    find: '    onDelete: ({ key }) => enqueue(key, "change"),',
     replace: "",
     test: "tests/controller/stop_test.ts",
   },
