@@ -220,8 +220,9 @@ export class LeaderElector {
       const isOvertaken = isConflict(error) || isAlreadyExists(error);
       if (isOvertaken) this.#mayHold = false;
       if (signal.aborted) return false;
-      if (isOvertaken) this.#observed = undefined; // it is read again before the next try
-      else {
+      // It is read again before the next try. A server may answer with 404 if the lease was deleted.
+      if (isOvertaken || isNotFound(error)) this.#observed = undefined;
+      if (!isOvertaken) {
         this.#logger.warn(
           `Cannot take or renew the lease ${this.#options.lease}: ${errorMessage(error)}`,
           { error },

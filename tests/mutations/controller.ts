@@ -1177,4 +1177,11 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     replace: "  const isSame = present?.status === condition.status && present.reason === condition.reason;",
     test: "tests/controller/reconcile_loop_test.ts",
   },
+  {
+    name: "controller: a deleted lease whose renewals are 404 is renewed for ever",
+    file: "src/controller/leader_election.ts",
+    find: "if (isOvertaken || isNotFound(error)) this",
+    replace: "if (isOvertaken) this",
+    test: "tests/controller/leader_election_test.ts",
+  },
 ];
