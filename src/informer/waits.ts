@@ -53,7 +53,7 @@ export class InformerWaits {
     try {
       await abortable(Promise.race([latch.opened, this.stopped.opened]), signal);
     } catch (reason) {
-      const hint = this.#informer.isStarted() ? "" : "; not started; call start()";
+      const hint = this.#informer.isStarted() ? "" : "; call start() first";
       const failures = new Map([[name, this.#informer.failure()]]);
       throw new CacheSyncError([name], reason, { failures, hint });
     }

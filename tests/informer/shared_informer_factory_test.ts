@@ -191,7 +191,7 @@ describe("SharedInformerFactory.waitForCacheSync and synced", () => {
     factory.forResource("v1/nodes");
     const refusal = (names: string) => ({
       name: "InformerStateError",
-      message: `Cannot wait for ${names}: not started; call start() of the factory first`,
+      message: `Cannot wait for ${names}: call start() first of the factory first`,
     });
     await assert.rejects(factory.synced(), refusal("v1/nodes, v1/pods"));
     factory.start();

@@ -235,7 +235,7 @@ describe("waitForCacheSync for a cache whose server cannot be read", () => {
     await assert.rejects(rig.informer.synced(AbortSignal.abort(tooLate)), (error: unknown) => {
       assert.ok(error instanceof CacheSyncError);
       assert.deepEqual([error.message, error.cause], [
-        "Cannot sync things: too late; not started; call start()",
+        "Cannot sync things: too late; call start() first",
         tooLate,
       ]);
       return true;
