@@ -144,7 +144,13 @@ describe("Authorize", () => {
       // deno-lint-ignore no-await-in-loop -- one after the other
       await api.request(`/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3D${noName}`);
     }
-    assert.deepEqual(seen.map(({ name }) => name), ["web-1", "", "", "", "", ""]);
+    assert.deepEqual(seen.splice(0).map(({ name }) => name), ["web-1", "", "", "", "", ""]);
+    for (const length of [2_048, 2_049]) {
+      const name = "a".repeat(length);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await api.request(`/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3D${name}`);
+    }
+    assert.deepEqual(seen.map(({ name }) => name.length), [2_048, 0]);
   });
 
   it("asks for discovery by its path, wherever the app is mounted", async () => {

@@ -179,7 +179,7 @@ describe("KeptViews, the texts that they cut,", () => {
       if (isFree) readers.unkeep(bytes);
       return isFree;
     };
-    return { readers, keep, leaves };
+    return { readers, views, keep, leaves };
   }
 
   it("count with all their bytes, whether they are short or long", () => {
@@ -195,6 +195,36 @@ describe("KeptViews, the texts that they cut,", () => {
     const { keep, leaves } = newViews();
     keep(40, MIB);
     assert.ok(leaves(47 * MIB));
+  });
+
+  it("take bytes again once they have given them back, and drop nothing for them", () => {
+    const { readers, views, keep, leaves } = newViews();
+    keep(1, 1_000);
+    assert.ok(views.dropSome());
+    assert.ok(leaves(64 * MIB));
+    keep(1, 1_000);
+    assert.equal(leaves(64 * MIB), false);
+    views.dropSome();
+    let isKept = true;
+    const dropSome = () => {
+      isKept = false;
+      return false;
+    };
+    readers.addKeeper({ kept: { size: 1 }, dropSome });
+    assert.ok(readers.keepSpare(64 * MIB));
+    keep(1, 1_000);
+    assert.ok(isKept);
+  });
+
+  it("are those of one resource, whatever other groups call theirs", () => {
+    const { views } = newViews();
+    const of = (group: string) =>
+      views.get({ group, version: "v1", resource: "pods" }, {} as View, [{
+        text: "spec",
+        segments: ["spec"],
+      }]);
+    assert.equal(of(""), of(""));
+    assert.notEqual(of(""), of("metrics.k8s.io"));
   });
 
   it("give way to what is kept for others as soon as that needs the room", () => {

@@ -486,6 +486,14 @@ describe("allowNamespaces", () => {
     assert.notEqual(await authorize(of({ ...nodes, group: "metrics.k8s.io" }), context()), true);
   });
 
+  it("allows a resource that may be read as a whole in each namespace, too", async () => {
+    const authorize = allowNamespaces(["shop"], { resources: [], clusterResources: ["pods"] });
+    for (const namespace of ["shop", "blog"]) {
+      assert.equal(await authorize(of({ namespace } as Partial<RequestAttributes>), context()), true);
+    }
+    assert.notEqual(await authorize(of({ resource: "services" }), context()), true);
+  });
+
   it("allows no verb but the given ones, whatever is read", async () => {
     const authorize = allowNamespaces(["shop"], { clusterResources: ["nodes"], verbs: ["get"] });
     const nodes = { scope: "cluster", namespace: undefined, resource: "nodes" } as const;
@@ -501,8 +509,14 @@ describe("allowNamespaces", () => {
     const authorize = allowNamespaces(["shop"]);
     const path = (path: string) =>
       authorize(of({ scope: "path", resource: "", namespace: undefined, path }), context());
-    for (const discovery of ["/api", "/apis/apps", "/openapi/v3"]) assert.equal(await path(discovery), true);
-    for (const other of ["/metrics/api", "/x/apis", "/debug/version/", "api"]) {
+    const roots = ["api", "apis", "healthz", "indices", "livez", "openapi", "readyz", "version"];
+    for (const root of roots) {
+      for (const discovery of [`/${root}`, `/${root}/`, `/${root}/more`]) {
+        assert.equal(await path(discovery), true, discovery);
+      }
+      assert.notEqual(await path(`/${root}s2`), true);
+    }
+    for (const other of ["/metrics", "/metrics/api", "/x/apis", "/debug/version/", "api"]) {
       assert.notEqual(await path(other), true, other);
     }
   });

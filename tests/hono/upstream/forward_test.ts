@@ -183,6 +183,8 @@ describe("readApi with a resource that another server answers", () => {
       ...JANE,
       Cookie: "session=1",
       "User-Agent": "kubectl",
+      "Prefer": "handling=strict",
+      "Cache-Control": "no-cache",
       "X-Forwarded-For": "10.0.0.1",
       "X-Remote-User": "root",
       "If-None-Match": '"tag"',
@@ -191,7 +193,9 @@ describe("readApi with a resource that another server answers", () => {
     await forwarding.reader.request(`${PODS}?limit=1&limit=2&a;b=c&labelSelector=app%3Dweb`, { headers });
     assert.deepEqual(Object.fromEntries(forwarding.last.headers), {
       "accept-encoding": "identity",
+      "cache-control": "no-cache",
       "if-none-match": '"tag"',
+      "prefer": "handling=strict",
       "user-agent": "kubectl",
       "x-remote-user": "jane",
     });
@@ -317,7 +321,9 @@ describe("readApi watches that another server answers", () => {
     assert.equal(await seconds({}), 3_600);
     assert.equal(await seconds({}, "&timeoutSeconds=1"), 1);
     assert.equal(await seconds({}, "&timeoutSeconds=20"), 20);
-    assert.equal(await seconds({ watchLifetimeMs: 60_000 }, "&timeoutSeconds=500"), 60);
+    for (const more of [61, 500]) {
+      assert.equal(await seconds({ watchLifetimeMs: 60_000 }, `&timeoutSeconds=${more}`), 60);
+    }
     assert.equal(await seconds({ watchLifetimeMs: 500 }), 1);
   });
 

@@ -502,10 +502,11 @@ describe("cutOpenApi", () => {
     const deployments = "/apis/apps/v1/namespaces/{namespace}/deployments";
     const kept = {
       [`${deployments}/{name}/status`]: { get: {} },
-      [`${deployments}/{name}/scale`]: { get: { schema: { $ref: "#/definitions/odd~1name~0" } } },
+      [`${deployments}/{name}/scale`]: { get: { schema: { $ref: "#/definitions/odd~1name~01" } } },
     };
     const paths = { ...kept, [deployments]: { post: {} }, [`${deployments}/{name}/log`]: { get: {} } };
-    const definitions = { "odd/name~": { type: "object" }, other: {} };
+    const needed = { "odd/name~1": { items: { $ref: "#/definitions/inner" } }, inner: {} };
+    const definitions = { ...needed, other: {} };
     const resource = {
       group: "apps",
       version: "v1",
@@ -515,7 +516,7 @@ describe("cutOpenApi", () => {
     };
     assert.deepEqual(cutOpenApi({ paths, definitions }, [resource]), {
       paths: kept,
-      definitions: { "odd/name~": { type: "object" } },
+      definitions: needed,
     });
   });
 });

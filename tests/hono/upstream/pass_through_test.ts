@@ -101,6 +101,17 @@ describe("readApi with passThrough", () => {
     assert.equal(reads.upstream.last.body, '{"spec":{}}');
     assert.equal(reads.upstream.header("Content-Type"), "application/json");
     for (
+      const other of [
+        "authentication.k8s.io/v1/selfsubjectreviews",
+        "authentication.k8s.io/v1/tokenreviews",
+        "authorization.k8s.io/v1/namespaces/shop/localsubjectaccessreviews",
+        "authorization.k8s.io/v1/selfsubjectrulesreviews",
+        "authorization.k8s.io/v1/subjectaccessreviews",
+      ]
+    ) {
+      assert.equal((await reads.api.request(`/apis/${other}`, post("{}"))).status, 200, other);
+    }
+    for (
       const [method, path] of [
         ["POST", "/api/v1/namespaces/shop/pods"],
         ["POST", "/api/v1/namespaces/shop/serviceaccounts/a/token"],
@@ -184,6 +195,7 @@ describe("readApi with passThrough", () => {
           "Set-Cookie": "session=1",
           "Audit-Id": "a",
           "Warning": '299 - "old"',
+          "Retry-After": "3",
           "Server": "secret/1",
           "Access-Control-Allow-Origin": "*",
         },
@@ -206,12 +218,14 @@ describe("readApi with passThrough", () => {
         "Impersonate-Extra-": "refused there",
         "Impersonate-Everything": "yes",
         "X-Impersonate-User": "admin",
+        "If-Match": '"7"',
         "User-Agent": "kubectl/v1",
       },
     });
     assert.deepEqual(Object.keys(upstream.last.init.headers!).sort(), [
       "accept-encoding",
       "authorization",
+      "if-match",
       "impersonate-extra-",
       "impersonate-extra-scopes",
       "impersonate-user",
@@ -220,6 +234,7 @@ describe("readApi with passThrough", () => {
     assert.equal(new URL(upstream.last.url).host, "api.example");
     assert.equal(response.headers.get("Audit-Id"), "a");
     assert.equal(response.headers.get("Warning"), '299 - "old"');
+    assert.equal(response.headers.get("Retry-After"), "3");
     for (const name of ["Set-Cookie", "Server", "Access-Control-Allow-Origin"]) {
       assert.equal(response.headers.get(name), null, name);
     }
@@ -322,13 +337,15 @@ describe("readApi with passThrough", () => {
     for (let i = 0; i < 100; i++) await api.request(LOG, { headers: READER });
     assert.ok(logger.of("warn").length <= 10, "not one for each request");
     const before = upstream.requests.length;
-    const long = await api.request("/api/v1/namespaces/shop/configmaps", {
-      method: "POST",
-      headers: READER,
-      body: "x".repeat(3 * 1024 * 1024 + 1),
-    });
-    assert.equal(long.status, 413);
-    assert.equal(upstream.requests.length, before);
+    for (const [length, status] of [[3 * 1024 * 1024 + 1, 413], [3 * 1024 * 1024, 503]] as const) {
+      assert.equal(upstream.requests.length, before);
+      const long = await api.request("/api/v1/namespaces/shop/configmaps", {
+        method: "POST",
+        headers: READER,
+        body: "x".repeat(length),
+      });
+      assert.equal(long.status, status);
+    }
     logger.lines.length = 0;
     const left = await api.request("/api/v1/namespaces/shop/configmaps", {
       method: "POST",
@@ -336,7 +353,7 @@ describe("readApi with passThrough", () => {
       body: new ReadableStream({ pull: (controller) => controller.error(new Error("aborted")) }),
     });
     assert.deepEqual([left.status, logger.lines], [400, []], "its client has left, which is no failure");
-    assert.equal(upstream.requests.length, before);
+    assert.equal(upstream.requests.length, before + 1);
   });
 
   it("logs nothing of a reader who leaves before the API server answers", async () => {
