@@ -62,5 +62,21 @@ describe("PrefixableGzip", () => {
     assert.equal(PrefixableGzip.of([named], 1), undefined);
     assert.equal(PrefixableGzip.of([], 0), undefined);
     assert.equal(PrefixableGzip.of([new Uint8Array(5)], 0), undefined);
+    assert.equal(PrefixableGzip.of([Uint8Array.of(0x1f, 0x8b, 8, 0)], 0), undefined, "a header alone");
+  });
+
+  it("counts its first and last chunk twice, which are made again for each prefix", async () => {
+    const gzip = await gzipBytes(new Uint8Array(100).map((_, i) => i * i));
+    const { byteLength } = gzip.subarray(10, -8);
+    assert.equal(PrefixableGzip.of([gzip], 100)!.bytes, 3 * byteLength);
+    const three = [gzip.slice(0, 20), gzip.slice(20, 40), gzip.slice(40)];
+    assert.equal(PrefixableGzip.of(three, 100)!.bytes, byteLength + 10 + gzip.byteLength - 40 - 8);
+  });
+
+  it("is made once for the readers of one prefix", async () => {
+    const gzip = PrefixableGzip.of([await gzipBytes(new Uint8Array(9))], 9)!;
+    const prefix = new Uint8Array(3);
+    assert.equal(gzip.with(prefix), gzip.with(prefix));
+    assert.notEqual(gzip.with(prefix), gzip.with(prefix.slice()));
   });
 });
