@@ -245,7 +245,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "leader: one whose Lease was labelled leads no longer",
     file: "src/controller/leader_election.ts",
-    find: "if (isOvertaken) this.#observed",
+    find: "if (isOvertaken || isNotFound(error)) this.#observed",
     replace: "if (isNotFound(error)) this.#observed",
     test: "tests/controller/leader_election_test.ts",
   },
@@ -874,9 +874,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: a look that fails begins the duration of a lease again",
     file: "src/controller/leader_election.ts",
-    find:
-      "if (isOvertaken) this.#observed = undefined; // it is read again before the next try\n      else {",
-    replace: "this.#observed = undefined;\n      if (!isOvertaken) {",
+    find: "if (isOvertaken || isNotFound(error)) this.#observed = undefined;",
+    replace: "this.#observed = undefined;",
     test: "tests/controller/leader_election_test.ts",
   },
   {
