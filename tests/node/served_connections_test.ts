@@ -152,7 +152,6 @@ describe("ServedConnections", () => {
     for (const socket of sockets) {
       const incoming: Partial<IncomingMessage> = {
         headers: {},
-        headersDistinct: {},
         rawHeaders: [],
         url: "/",
       };

@@ -177,9 +177,13 @@ export class ServedConnections {
   }
 
   #start([incoming, outgoing]: Exchange): void {
-    const { headersDistinct: headers, rawHeaders } = incoming;
+    const { headers, rawHeaders } = incoming;
     const isTooMany = rawHeaders.length > 2 * MOST_HEADERS || Object.keys(headers).length > MOST_NAMES;
-    const refusal = isTooMany ? 431 : (headers.host?.length ?? 0) > 1 ? 400 : undefined;
+    let hosts = 0;
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      if (rawHeaders[i].length === 4 && rawHeaders[i].toLowerCase() === "host") hosts++;
+    }
+    const refusal = isTooMany ? 431 : hosts > 1 ? 400 : undefined;
     if (refusal === undefined) return this.#options.handle(incoming, outgoing);
     outgoing.writeHead(refusal, { Connection: "close" });
     outgoing.end();
