@@ -12,8 +12,20 @@ import { newStatus } from "@listwatch/cache/client";
 import type { StoreEvent } from "@listwatch/cache/informer";
 import { DeltaFIFO } from "@listwatch/cache/queue";
 import { FakeClock, FakeControllerSource, pod } from "@listwatch/cache/testing";
+import { CountingSignal } from "../counting_signal.ts";
 import { named, newRig, Recorder, text } from "./rig.ts";
 import { describe, it, storage } from "./storages.ts";
+
+describe("SharedIndexInformer.start", () => {
+  it("leaves no listener on a signal that outlives the informer", async () => {
+    const { informer, clock } = newRig();
+    const signal = new CountingSignal();
+    const running = informer.start(signal.signal);
+    await clock.advance(0);
+    await running.stop();
+    assert.equal(signal.listeners, 0);
+  });
+});
 
 describe("SharedIndexInformer", () => {
   it("notifies of the objects at the start, and then of every change in order", async () => {

@@ -918,4 +918,11 @@ export const INFORMER_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/informer/turns_test.ts",
   },
+  {
+    name: "informer: one that has stopped stays on the signal that it was started with",
+    file: "src/informer/queue_drain.ts",
+    find: "  const done = run(link.signal).finally(() => link.unlink());",
+    replace: "  const done = run(link.signal);",
+    test: "tests/informer/shared_informer_test.ts",
+  },
 ];
