@@ -27,6 +27,16 @@ describe("SharedIndexInformer.start", () => {
   });
 });
 
+describe("SharedIndexInformer.restored", () => {
+  it("resolves with the first list where there is no snapshot", async () => {
+    await using rig = newRig();
+    let isRestored = false;
+    void rig.informer.restored().then(() => isRestored = true);
+    await rig.start();
+    assert.equal(isRestored, true);
+  });
+});
+
 describe("SharedIndexInformer", () => {
   it("notifies of the objects at the start, and then of every change in order", async () => {
     await using rig = newRig();
