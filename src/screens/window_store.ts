@@ -401,7 +401,13 @@ export function afterFrame<Row>(
       ageMs: undefined,
     };
   }
-  if (shown === undefined) throw new TypeError(`a window begins with ${JSON.stringify(type)}`);
+  if (shown === undefined) {
+    // A server that does not know the parameters sends a plain watch.
+    if (type === "ADDED") {
+      throw new TypeError("the server has no windows: is it an API server, and no cache?");
+    }
+    throw new TypeError(`a window begins with ${JSON.stringify(type)}`);
+  }
   if (type === "BOOKMARK") {
     const age = annotations?.[AGE_ANNOTATION];
     return { shown: { ...shown, resourceVersion }, ageMs: age === undefined ? 0 : Number(age) };

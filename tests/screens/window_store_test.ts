@@ -660,6 +660,7 @@ describe("openWindow", () => {
         'a window continues with "MORE"',
       ],
       [[changes()], 'a window begins with "CHANGES"'],
+      [[{ type: "ADDED", object: {} }], "the server has no windows: is it an API server, and no cache?"],
       [[{ type: "ROWS", object: { metadata: {}, window } }], "a window begins without rows"],
       [[{ type: "ROWS", object: { metadata: {}, items: [] } }], "a frame has no place"],
       [[{ type: "ROWS", object: { metadata: {}, window: { total: 1 }, items: [] } }], "a frame has no place"],
