@@ -282,15 +282,12 @@ export class ListWatch<T extends ClientNodeObject>
   }
 
   #call(verb: keyof Callbacks<T>, argument: T | ListWatchError | undefined): void {
-    for (const callback of [...this.#callbacks[verb]] as ((argument: unknown) => unknown)[]) {
-      callGuarded(
-        () => callback(argument),
-        (error) =>
-          this.#logger.error(`${this.#name}: a callback for "${verb}" threw: ${errorMessage(error)}`, {
-            error,
-          }),
-      );
-    }
+    const report = (error: unknown) => {
+      const text = `${this.#name}: a callback for "${verb}" threw: ${errorMessage(error)}`;
+      this.#logger.error(text, { error });
+    };
+    const callbacks = [...this.#callbacks[verb]] as ((argument: unknown) => unknown)[];
+    for (const callback of callbacks) callGuarded(() => callback(argument), report);
   }
 }
 
