@@ -1183,4 +1183,11 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     replace: "if (isOvertaken) this",
     test: "tests/controller/leader_election_test.ts",
   },
+  {
+    name: "controller: all resync as seldom as the one that does so most seldom",
+    file: "src/controller/manager.ts",
+    find: "      resyncPeriodMs: periods.length === 0 ? 0 : Math.min(...periods),",
+    replace: "      resyncPeriodMs: periods.length === 0 ? 0 : Math.max(...periods),",
+    test: "tests/controller/manager_test.ts",
+  },
 ];
