@@ -247,6 +247,26 @@ describe("ServedConnections", () => {
     assert.equal(isOver, true);
   });
 
+  it("leaves no timer of an end with more time behind when it is ended again, and all that is answered ends", async () => {
+    using timers = watchedTimers();
+    const connections = new ServedConnections({
+      requestTimeoutMs: 60_000,
+      handle() {},
+      writeTimeoutMs: Infinity,
+      onUnread() {},
+    });
+    const [server, socket] = [new EventEmitter(), new EventEmitter()];
+    connections.serve(server as Server);
+    const outgoing = Object.assign(new EventEmitter(), { headersSent: true });
+    server.emit("request", { headers: {}, rawHeaders: [], url: "/", socket }, outgoing);
+    const finished = connections.finish(3_600_000);
+    await connections.finish(0);
+    assert.equal(timers.pending.size, 1);
+    socket.emit("close");
+    assert.equal(timers.pending.size, 0);
+    await finished;
+  });
+
   it("closes what it has, and knows nothing more of a connection that has closed", () => {
     const connections = new ServedConnections({
       requestTimeoutMs: 60_000,

@@ -288,6 +288,7 @@ for (const options of [{}, { tls }]) {
 
     it("reads no more while some wait, and the others then", async () => {
       if ("Deno" in globalThis && options.tls !== undefined) return; // cannot pause
+      if ("Bun" in globalThis) return; // pauses late: it closes the connection of some ten requests
       const { seen, release, answer } = held();
       await using app = await served(answer, options);
       const client = app.send("");

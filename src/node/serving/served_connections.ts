@@ -109,9 +109,11 @@ export class ServedConnections {
     if (this.#answering === 0) return;
     await new Promise<void>((resolve) => {
       const timer = realClock.setTimeout(resolve, limitMs);
+      const before = this.#onQuiet; // of a stop with more time
       this.#onQuiet = () => {
         realClock.clearTimeout(timer);
         resolve();
+        before();
       };
     });
   }
