@@ -290,13 +290,23 @@ for (const options of [{}, { tls }]) {
       if ("Deno" in globalThis && options.tls !== undefined) return; // cannot pause
       if ("Bun" in globalThis) return; // pauses late: it closes the connection of some ten requests
       const { seen, release, answer } = held();
-      await using app = await served(answer, options);
+      let serverEnd: Socket | null = null;
+      await using app = await served(
+        ((request: Request, { outgoing }: { readonly outgoing: ServerResponse }) => {
+          serverEnd = outgoing.socket;
+          return answer(request);
+        }) as (request: Request) => Promise<Response>,
+        options,
+      );
       const client = app.send("");
       for (const round of ["a", "b"]) {
         const paths = Array.from({ length: 12 }, (_, i) => `/${round}/${i}`);
         const together = [paths.slice(0, 1), paths.slice(1, 4), ...paths.slice(4).map((path) => [path])];
         for (const some of together) {
           client.socket.write(some.map(get).join(""));
+          await until(() => seen.length === 1 || client.isClosed);
+          // What follows is not read with those before.
+          if (some.length > 1) await until(() => serverEnd!.isPaused() || client.isClosed);
           for (let turn = 0; turn < 20; turn++) await nextTurn();
         }
         for (const path of paths) {
