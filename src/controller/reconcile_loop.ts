@@ -297,7 +297,7 @@ export class ReconcileLoop {
     }
   }
 
-  /** Writes what was returned as the object's status; `undefined` as of `#ifPresent`. */
+  /** Writes what was returned as the object's status, if that is still there. */
   async #writeStatus(
     key: string,
     object: KubernetesObject,
@@ -306,10 +306,10 @@ export class ReconcileLoop {
       readonly status: unknown;
       readonly signal: AbortSignal;
     },
-  ): Promise<unknown> {
+  ): Promise<void> {
     const write = () => self.patchStatusOf(self.lastWritten(object), status);
     try {
-      return await this.#ifPresent(key, signal, write);
+      await this.#ifPresent(key, signal, write);
     } catch (error) {
       if (!isNotFound(error)) throw error;
       // The server's message does not say so.

@@ -436,8 +436,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: an object that is deleted before its status is written is a failure",
     file: "src/controller/reconcile_loop.ts",
-    find: "return await this.#ifPresent(key, signal, write);",
-    replace: "return await write();",
+    find: "      await this.#ifPresent(key, signal, write);",
+    replace: "      await write();",
     test: "tests/controller/own_object_test.ts",
   },
   {
