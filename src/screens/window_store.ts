@@ -326,7 +326,8 @@ function isExpired(error: Error): boolean {
   return error instanceof StatusError && error.httpStatus === 410;
 }
 
-async function refusalOf(response: Response, clock: Clock): Promise<StatusError> {
+/** Why the server did not answer as it was asked: in its words, or in those of what is before it. */
+export async function refusalOf(response: Response, clock: Clock = realClock): Promise<StatusError> {
   const text = await response.text().catch(() => "");
   let status: Status = newStatus(response.status, "", text.slice(0, 1_000) || response.statusText);
   try {

@@ -20,10 +20,9 @@ import {
 } from "../../client/discovery.ts";
 import { CommandError, explainServerError, nearNames, quote, UsageError, whereIs } from "../errors.ts";
 import type { VersionInfo } from "../../hono/read_api_options.ts";
-import type { ServeOptions, ServeSettings, StorageName } from "../serve/serve_options.ts";
+import type { ServeOptions, ServeSettings } from "../serve/serve_options.ts";
 import { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import { sqliteSnapshot } from "../../node/sqlite_snapshot.ts";
-import type { NewHolding } from "../../store/holding.ts";
 import { fieldIndex, type Indexers, labelIndexFunc, metaNamespaceIndex } from "../../store/index_func.ts";
 import { shortTexts } from "../../store/texts.ts";
 import type { Metrics } from "../../util/metrics.ts";
@@ -282,11 +281,6 @@ function isWatchable(resource: DiscoveredResource): boolean {
   return resource.verbs.includes("list") && resource.verbs.includes("watch");
 }
 
-const STORAGES: Readonly<Record<StorageName, () => NewHolding | undefined>> = {
-  texts: () => undefined,
-  "short-texts": () => shortTexts(),
-};
-
 interface Kept {
   readonly snapshotPath: string | undefined;
   /** The uid of the cluster, which the snapshot must be of; `""` if it is not known. */
@@ -301,14 +295,14 @@ export function reflect(
   settings: ServeSettings,
   { snapshotPath, clusterUid, metrics }: Kept,
 ): ReflectedResource {
-  const { storage = "texts", clock, logger } = settings;
+  const { storage, clock, logger } = settings;
   const name = formatGroupResource(resource);
   const client = cluster.resource<KubernetesObject>(resource, clientOptions(resource, settings));
   const served = servedResource(resource);
   const informer = new SharedIndexInformer<KubernetesObject, ReflectedIndex>(client, {
     name,
     indexers: reflectedIndexers({ resource: served }),
-    storage: STORAGES[storage](),
+    ...(storage === "short-texts" && { storage: shortTexts() }),
     ...(snapshotPath !== undefined && { snapshot: sqliteSnapshot(snapshotPath, { identity: clusterUid }) }),
     ...(metrics && { metrics }),
     clock,

@@ -1,5 +1,6 @@
 /** The search of all resources: by names, labels, nodes, namespaces, and states. */
 
+import { errorMessage } from "../../../util/errors.ts";
 import type { ResourceState } from "../dashboard_message.ts";
 import { byId, make } from "./dom.ts";
 import { readObjects, type View } from "./reading.ts";
@@ -106,7 +107,7 @@ export class Finder {
           tables.push(...found.tables);
           objects.push(...found.objects);
         } catch (error) {
-          failure = error instanceof Error ? error.message : String(error);
+          failure = errorMessage(error);
         }
       }
     };

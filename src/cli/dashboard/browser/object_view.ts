@@ -2,11 +2,13 @@
 
 import type { KubernetesObject } from "../../../meta/object.ts";
 import { openWindow, type WindowStore } from "../../../screens/mod.ts";
+import { refusalOf } from "../../../screens/window_store.ts";
+import { errorMessage } from "../../../util/errors.ts";
 import type { ResourceState } from "../dashboard_message.ts";
 import { changesBetween, type FieldChange } from "./changes.ts";
 import { byId, keyed, make, makeLink, setClass, setLink, setText } from "./dom.ts";
 import { EVENT_FIELDS, type EventObject, eventTimeMs, NEWEST_FIRST } from "./events.ts";
-import { readJson, refusalOf, repeat, request, type View } from "./reading.ts";
+import { readJson, repeat, request, type View } from "./reading.ts";
 import { factsOf, type Owned, ownedBy, ownersOf, type Relation } from "./relations.ts";
 import { listPath, objectPath, type ObjectRoute, tableLink } from "./route.ts";
 import { age, ago, visible } from "./texts.ts";
@@ -151,7 +153,7 @@ export class ObjectView {
       this.#writeText(this.#lines);
       if (this.window?.getSnapshot().rows[0] !== undefined) this.#showState("");
     } catch (error) {
-      if (!signal.aborted && this.#text === "") this.#showState(String(error), { isLost: true });
+      if (!signal.aborted && this.#text === "") this.#showState(errorMessage(error), { isLost: true });
     } finally {
       this.#isReading = false;
     }

@@ -1,5 +1,6 @@
 /** Reads the read API, as every reader does. */
 
+import { refusalOf } from "../../../screens/window_store.ts";
 import type { DashboardState, ResourceState } from "../dashboard_message.ts";
 import type { CountedGroup } from "./kinds.ts";
 import { listPath } from "./route.ts";
@@ -30,31 +31,10 @@ export async function readJson<T>(path: string, init: RequestInit): Promise<T> {
   throw await refusalOf(response);
 }
 
-/** The server has answered, and not what was requested. */
-export class Refusal extends Error {
-  readonly httpStatus: number;
-
-  constructor(httpStatus: number, message: string) {
-    super(message);
-    this.httpStatus = httpStatus;
-  }
-}
-
 /** Whether the reader has no credential, or not the right: with another credential it may have it. */
 export function isDenial(error: unknown): boolean {
   const { httpStatus } = (error ?? {}) as { readonly httpStatus?: number };
   return httpStatus === 401 || httpStatus === 403;
-}
-
-export async function refusalOf(response: Response): Promise<Refusal> {
-  const text = await response.text();
-  let message = text;
-  try {
-    message = JSON.parse(text).message || text;
-  } catch {
-    // The message is text for people.
-  }
-  return new Refusal(response.status, message.slice(0, 300) || `The server answered ${response.status}.`);
 }
 
 /** The namespaces in which objects are to be read one by one; `undefined` is all at once. */
