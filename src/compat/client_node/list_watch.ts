@@ -237,7 +237,8 @@ export class ListWatch<T extends ClientNodeObject>
       },
     });
     informer.observe((event) => this.#apply(event, informer.indexer, isCurrent));
-    return { informer, running: startAnd(informer, started), started: started.promise };
+    informer.synced().catch(() => {}).finally(() => started.resolve());
+    return { informer, running: informer.start(), started: started.promise };
   }
 
   /** Calls the callbacks for an event; `isCurrent` is false once one of them has stopped this. */
@@ -289,12 +290,6 @@ export class ListWatch<T extends ClientNodeObject>
     const callbacks = [...this.#callbacks[verb]] as ((argument: unknown) => unknown)[];
     for (const callback of callbacks) callGuarded(() => callback(argument), report);
   }
-}
-
-/** Starts an informer; `started` resolves when it has listed, or has stopped. */
-function startAnd<T>(informer: SharedIndexInformer<T, string>, started: PromiseWithResolvers<void>): Running {
-  informer.synced().catch(() => {}).finally(() => started.resolve());
-  return informer.start();
 }
 
 /**

@@ -7,7 +7,7 @@ import { loadCluster } from "../../node/kubeconfig/load_cluster.ts";
 import type { Clock } from "../../util/clock.ts";
 import { getOrMake } from "../../util/collections.ts";
 import type { Logger } from "../../util/logger.ts";
-import { type WatchAction, type WatchCfg, Watcher } from "./watcher.ts";
+import { type WatchAction, type WatchCfg, Watcher, type WatcherContext } from "./watcher.ts";
 import { builtinResources } from "../../protocol/builtin_resources.ts";
 
 /** The filters of a watch, in place of the methods. */
@@ -131,14 +131,12 @@ export function newK8s(options: FluentOptions = {}): K8sFunction {
     });
     return factory.use(resource);
   };
-  const contextOf = (selection: Selection) => {
+  const contextOf = (selection: Selection): WatcherContext => {
     const { resource, namespace } = selection;
     return { path: resourcePath(resource, { namespace }), use: () => use(selection), ...settings };
   };
-  return <T extends GenericClass, K extends object = InstanceType<T>>(model: T, filters: Filters = {}) => {
-    const newWatcher: NewWatcher<K> = (selection, ...how) => new Watcher<K>(contextOf(selection), ...how);
-    return new Selected<K>(newWatcher, model, filters);
-  };
+  return <T extends GenericClass, K extends object = InstanceType<T>>(model: T, filters: Filters = {}) =>
+    new Selected<K>(contextOf, model, filters);
 }
 
 interface Selection {
@@ -148,23 +146,21 @@ interface Selection {
   readonly fieldSelector: string;
 }
 
-type NewWatcher<K extends object> = (
-  selection: Selection,
-  callback: WatchAction<K>,
-  cfg: WatchCfg,
-) => Watcher<K>;
-
 /** The filters so far. As upstream, the methods change it, and return it. */
 class Selected<K extends object> implements K8sInit<K> {
-  readonly #newWatcher: NewWatcher<K>;
+  readonly #contextOf: (selection: Selection) => WatcherContext;
   readonly #resource: GroupVersionResource;
   readonly #labels: Map<string, string>;
   readonly #fields: Map<string, string>;
   #namespace: string;
 
-  constructor(newWatcher: NewWatcher<K>, model: GenericClass, filters: Filters) {
+  constructor(
+    contextOf: (selection: Selection) => WatcherContext,
+    model: GenericClass,
+    filters: Filters,
+  ) {
     const { kindOverride, fields = {}, labels = {}, name, namespace = "" } = filters;
-    this.#newWatcher = newWatcher;
+    this.#contextOf = contextOf;
     this.#resource = resourceOfModel(model, kindOverride);
     this.#labels = new Map(Object.entries(labels));
     this.#fields = new Map(Object.entries(fields));
@@ -199,7 +195,7 @@ class Selected<K extends object> implements K8sInit<K> {
         .join(),
       fieldSelector: Array.from(this.#fields, ([key, value]) => `${key}=${value}`).sort().join(),
     };
-    return this.#newWatcher(selection, callback, watchCfg);
+    return new Watcher<K>(this.#contextOf(selection), callback, watchCfg);
   }
 }
 

@@ -43,10 +43,9 @@ export class Informer<T extends KubernetesObject = KubernetesObject> extends Gua
   constructor(source: ListerWatcher<T>, options: GardenerInformerOptions<T> = {}) {
     super(guardedLogger(options.logger));
     const { keyPath = "metadata.uid", ...others } = options;
-    const names = namesOf(keyPath);
     this.shared = new SharedIndexInformer<T, typeof BY_KEY>(source, {
       ...others,
-      indexers: { [BY_KEY]: (object: T) => [String(valueAt(object, names) ?? "")] },
+      indexers: { [BY_KEY]: (object: T) => [this.store.getKey(object)] },
     });
     this.store = new InformerStore(this.shared, keyPath);
     this.shared.observe((event) => {
