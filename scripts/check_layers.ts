@@ -119,9 +119,10 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "joins everything inside a Durable Object",
   },
   testing: {
-    rooms: ["util", "meta", "text", "protocol", "client", "controller"],
-    packages: ["hono"],
-    why: "a server, which shares only the words with the cache; and worlds that run controllers",
+    rooms: ["util", "meta", "text", "protocol", "store", "client", "controller"],
+    packages: [],
+    why:
+      "a server, which shares only the words with the cache; a store of functions; and worlds that run controllers",
   },
   node: {
     rooms: ["util", "meta", "text", "protocol", "informer", "snapshots", "client", "controller"],

@@ -22,9 +22,9 @@ export interface NpmPackage {
    */
   dependencies: string[];
   /**
-   * Packages that the user brings: only `./hono`, `./testing` and `./cli` import hono, and a
-   * user's app and the cache's must come from one copy. npm installs it for the `listwatch`
-   * command anyway, as the peer of `@hono/node-server`.
+   * Packages that the user brings: only `./hono` and `./cli` import hono, and a user's app and the cache's
+   * must come from one copy. npm installs it for the `listwatch` command anyway, as the peer of
+   * `@hono/node-server`.
    */
   optionalPeers: string[];
 }

@@ -35,7 +35,7 @@ export interface EventDetails {
   readonly related?: KubernetesObject;
 }
 
-interface RecordedEvent extends KubernetesObject {
+export interface RecordedEvent extends KubernetesObject {
   readonly eventTime: string;
   readonly reportingController: string;
   readonly reportingInstance: string;

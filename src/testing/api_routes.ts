@@ -1,6 +1,5 @@
 /** The routes of an API server. */
 
-import { Hono } from "hono";
 import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { answerDiscovery, type DiscoveryAnswer } from "../protocol/discovery.ts";
@@ -43,73 +42,76 @@ export interface ApiParts {
   readonly watches: WatchHub;
 }
 
-export interface ApiBindings {
-  readonly signal?: AbortSignal;
+export interface ApiClient {
+  readonly signal: AbortSignal | undefined;
   /** Whether the client is behind a socket, where no caller can catch an error of a body. */
-  readonly isRemote?: boolean;
+  readonly isRemote: boolean;
 }
 
-interface Call extends ApiParts {
+interface Call extends ApiParts, ApiClient {
   readonly request: Request;
   readonly params: URLSearchParams;
-  readonly signal: AbortSignal | undefined;
-  readonly isRemote: boolean;
   readonly resource: ServedResource;
   readonly path: ResourcePath;
   readonly shape: ObjectShape;
 }
 
-export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
-  const app = new Hono<{ Bindings: ApiBindings }>();
-  app.onError((error, c) => {
-    if (error instanceof StatusError) return statusResponse(error.status, c.req.raw);
-    return statusResponse(newStatus(500, "InternalError", errorMessage(error)), c.req.raw);
+export async function answerRequest(parts: ApiParts, request: Request, client: ApiClient): Promise<Response> {
+  let response: Response;
+  try {
+    response = await route(parts, request, client);
+  } catch (error) {
+    const isRefusal = error instanceof StatusError;
+    const status = isRefusal ? error.status : newStatus(500, "InternalError", errorMessage(error));
+    response = statusResponse(status, request);
+  }
+  if (request.method !== "HEAD") return response;
+  response.body?.cancel().catch(() => {});
+  return new Response(null, response);
+}
+
+async function route(parts: ApiParts, request: Request, client: ApiClient): Promise<Response> {
+  const { method } = request;
+  const { pathname, searchParams, host } = new URL(request.url);
+  if (["/healthz", "/livez", "/readyz"].includes(pathname)) return textResponse("ok");
+  if (pathname === "/version") {
+    if (method !== "GET" && method !== "HEAD") throw new StatusError(methodNotAllowed());
+    return jsonResponse(VERSION, request);
+  }
+  const discovery = answerDiscovery(parts.resources.all, {
+    method,
+    path: pathname,
+    accept: request.headers.get("Accept"),
+    ifNoneMatch: request.headers.get("If-None-Match"),
+    serverAddress: host,
   });
-  app.notFound(() => pageNotFound());
-  for (const path of ["/healthz", "/livez", "/readyz"]) app.all(path, () => textResponse("ok"));
-  app.get("/version", (c) => jsonResponse(VERSION, c.req.raw));
-  app.all("/version", (c) => statusResponse(methodNotAllowed(), c.req.raw));
-  app.all("*", async (c) => {
-    let request = c.req.raw;
-    const { pathname, searchParams, host } = new URL(request.url);
-    const discovery = answerDiscovery(parts.resources.all, {
-      method: request.method,
-      path: pathname,
-      accept: request.headers.get("Accept"),
-      ifNoneMatch: request.headers.get("If-None-Match"),
-      serverAddress: host,
-    });
-    if (discovery !== undefined) return discoveryResponse(discovery, request);
-    const segments = pathSegments(pathname);
-    const path = segments && parseResourcePath(segments);
-    if (path === undefined) return pageNotFound();
-    const resource = parts.resources.find(path);
-    if (resource === undefined || resource.namespaced !== (path.namespace !== "")) {
-      const isCollectionOfAll = resource?.namespaced && path.name === "" && path.namespace === "";
-      if (!isCollectionOfAll) return noResource(parts.resources, path, request);
-    }
-    // API servers answer HEAD for custom resources only.
-    const isHead = request.method === "HEAD" && resource!.isCustom;
-    if (isHead) request = new Request(request, { method: "GET" });
-    const isWatch = path.name === "" && request.method === "GET" && wantsWatch(searchParams);
-    const isCollection = path.name === "" && (request.method === "DELETE" || request.method === "GET");
-    const response = await answer({
-      ...parts,
-      request,
-      params: searchParams,
-      signal: c.env?.signal,
-      isRemote: c.env?.isRemote ?? false,
-      resource: resource!,
-      path,
-      shape: shapeOf(request, resource!, {
-        verb: isWatch ? "watch" : isCollection ? "list" : "get",
-        tables: request.method === "GET" && (path.subresource === "" || hasTable(path.subresource)),
-      }),
-    });
-    if (isHead) response.body?.cancel().catch(() => {});
-    return response;
+  if (discovery !== undefined) return discoveryResponse(discovery, request);
+  const segments = pathSegments(pathname);
+  const path = segments && parseResourcePath(segments);
+  if (path === undefined) return pageNotFound();
+  const resource = parts.resources.find(path);
+  if (resource === undefined || resource.namespaced !== (path.namespace !== "")) {
+    const isCollectionOfAll = resource?.namespaced && path.name === "" && path.namespace === "";
+    if (!isCollectionOfAll) return noResource(parts.resources, path, request);
+  }
+  // API servers answer HEAD for custom resources only.
+  const isHead = method === "HEAD" && resource!.isCustom;
+  const read = isHead ? new Request(request, { method: "GET" }) : request;
+  const isGet = read.method === "GET";
+  const isWatch = path.name === "" && isGet && wantsWatch(searchParams);
+  const isCollection = path.name === "" && (isGet || method === "DELETE");
+  return await answer({
+    ...parts,
+    ...client,
+    request: read,
+    params: searchParams,
+    resource: resource!,
+    path,
+    shape: shapeOf(read, resource!, {
+      verb: isWatch ? "watch" : isCollection ? "list" : "get",
+      tables: isGet && (path.subresource === "" || hasTable(path.subresource)),
+    }),
   });
-  return app;
 }
 
 const VERSION = {

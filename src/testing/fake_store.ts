@@ -1,26 +1,6 @@
-import type { DeletedFinalStateUnknown, ExplicitKey } from "../meta/object.ts";
+import type { Store } from "../store/store.ts";
 
-type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
-
-interface Write<T> {
-  readonly type: "Add" | "Update" | "Delete";
-  readonly object: Keyed<T>;
-}
-
-interface StoreMethods<T> {
-  add(object: T): T | undefined;
-  update(object: T): T | undefined;
-  delete(object: Keyed<T>): T | undefined;
-  list(): T[];
-  listKeys(): string[];
-  get(object: Keyed<T>): T | undefined;
-  getByKey(key: string): T | undefined;
-  replace(objects: readonly T[], resourceVersion: string): void;
-  transaction(writes: readonly Write<T>[]): void;
-  resync(): void;
-  bookmark(resourceVersion: string): void;
-  lastStoreSyncResourceVersion(): string;
-}
+type StoreMethods<T> = Omit<Store<T>, "size" | "values" | "has">;
 
 /** The methods of a {@linkcode FakeCustomStore}, as far as they do something. */
 export type FakeStoreFuncs<T> = Partial<StoreMethods<T>>;

@@ -1,6 +1,7 @@
 /** Functions between a client and a server, and ready-made ones that make faults. */
 
 import { newStatus, REASONS } from "../meta/status.ts";
+import { wantsWatch } from "../protocol/request_url.ts";
 import { onAbort, sleep } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import { statusResponse } from "./api_errors.ts";
@@ -86,15 +87,13 @@ export class InterceptorChain {
 
 export function recordRequest(request: Request, timeMs: number): RecordedRequest {
   const { pathname, searchParams } = new URL(request.url);
-  const query = Object.fromEntries(searchParams);
-  const watch = query.watch;
   return {
     method: request.method,
     path: pathname,
-    query,
+    query: Object.fromEntries(searchParams),
     headers: request.headers,
     timeMs,
-    isWatch: watch !== undefined && watch !== "0" && watch !== "false",
+    isWatch: wantsWatch(searchParams),
   };
 }
 

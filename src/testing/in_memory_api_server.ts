@@ -3,7 +3,7 @@ import { formatObjectName, type KubernetesObject, type ObjectName, parseObjectNa
 import { parseLabelSelector } from "../meta/labels.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { abortable, linkedAbort, onAbort } from "../util/abort.ts";
-import { type ApiBindings, newApiRoutes } from "./api_routes.ts";
+import { answerRequest, type ApiParts } from "./api_routes.ts";
 import { ClusterState } from "./cluster_state.ts";
 import {
   connectionRefused,
@@ -97,7 +97,7 @@ export class InMemoryApiServer {
   readonly #resources: ResourceTable;
   readonly #registry: ObjectRegistry;
   readonly #watches: WatchHub;
-  readonly #routes: ReturnType<typeof newApiRoutes>;
+  readonly #parts: ApiParts;
   readonly #interceptors = new InterceptorChain();
   readonly #closing = new AbortController();
   #requests: RecordedRequest[] = [];
@@ -110,12 +110,12 @@ export class InMemoryApiServer {
     const reader = new ObjectReader(this.#state, this.#settings);
     this.#watches = new WatchHub(this.#state, reader, this.#settings);
     this.#resources.onRemoval = (resource) => this.#watches.endOf(resource);
-    this.#routes = newApiRoutes({
+    this.#parts = {
       resources: this.#resources,
       reader,
       registry: this.#registry,
       watches: this.#watches,
-    });
+    };
   }
 
   /** The resourceVersion of the last write to any resource. */
@@ -267,11 +267,10 @@ export class InMemoryApiServer {
     const closing = this.#closing.signal;
     const letGoOfServer = onAbort(closing, () => call.abort(closing.reason));
     const isRemote = isGiven && init !== undefined;
-    const env: ApiBindings = { signal: clientSignal, isRemote };
     const answer = this.#interceptors.run(request, record, {
       signal: call.signal,
       clock,
-      serve: async (served) => await this.#routes.fetch(served, env),
+      serve: (served) => answerRequest(this.#parts, served, { signal: clientSignal, isRemote }),
     });
     try {
       return await abortable(answer, call.signal);

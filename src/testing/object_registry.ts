@@ -1,6 +1,6 @@
 import { formatObjectName, type ObjectName } from "../meta/object.ts";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";
-import { isSameJson, recordOf } from "../util/json.ts";
+import { defined, isSameJson, recordOf } from "../util/json.ts";
 import {
   alreadyExists,
   conflict,
@@ -313,19 +313,9 @@ export class ObjectRegistry {
     const generation = before.generation !== undefined && isChanged
       ? before.generation + 1
       : before.generation;
-    const metadata = {
-      name: before.name,
-      ...(before.namespace !== undefined && { namespace: before.namespace }),
-      uid: before.uid,
-      resourceVersion: before.resourceVersion,
-      ...(generation !== undefined && { generation }),
-      creationTimestamp: before.creationTimestamp,
-      ...(before.deletionTimestamp && { deletionTimestamp: before.deletionTimestamp }),
-      ...(before.deletionGracePeriodSeconds !== undefined && {
-        deletionGracePeriodSeconds: before.deletionGracePeriodSeconds,
-      }),
-      ...settableMetadata({ ...given }),
-    };
+    const kept = SERVER_FIELDS.map((field) => [field, metadataOf(existing)[field]]);
+    const own = { ...Object.fromEntries(kept), generation };
+    const metadata = { ...defined(own), ...settableMetadata(given) };
     return this.#namespaces.complete(resource, typed(resource, { ...body, metadata }));
   }
 

@@ -1,4 +1,5 @@
 import { type Clock, realClock } from "../util/clock.ts";
+import { defined } from "../util/json.ts";
 import { seededRandom } from "./seeded_random.ts";
 import type { CustomResource } from "./served_resources.ts";
 
@@ -55,7 +56,6 @@ export type InitialEventsPolicy = "serve" | "refuse" | "ignore";
 export type ServerSettings = Required<InMemoryApiServerOptions>;
 
 export function serverSettings(options: InMemoryApiServerOptions): ServerSettings {
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return {
     customResources: [],
     clock: realClock,
@@ -71,6 +71,6 @@ export function serverSettings(options: InMemoryApiServerOptions): ServerSetting
     requireNamespaces: false,
     gracefulPodDeletion: false,
     requestLogLimit: 1_000,
-    ...Object.fromEntries(given),
+    ...defined(options),
   };
 }

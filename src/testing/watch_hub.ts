@@ -87,7 +87,6 @@ class Watch {
   readonly #request: WatchRequest;
   readonly #hub: WatchHub;
   readonly #ending = new AbortController();
-  readonly #cleanups: (() => void)[] = [];
   #bookmarkTimer: TimerHandle;
   #letGoOfSignal = () => {};
   // The revision after which it follows the changes; undefined until it does.
@@ -110,7 +109,7 @@ class Watch {
       ? options.timeoutSeconds * 1000
       : MIN_REQUEST_TIMEOUT_MS * (1 + random());
     const timer = clock.setTimeout(() => this.end(), timeoutMs);
-    this.#cleanups.push(() => clock.clearTimeout(timer));
+    onAbort(this.#ending.signal, () => clock.clearTimeout(timer));
     const { resourceVersion = "0" } = options;
     const isFromStart = resourceVersion === "0";
     const wantsState = initialEvents === "ignore" ? isFromStart : options.sendInitialEvents ?? false;
@@ -163,11 +162,12 @@ class Watch {
   #follow(after: bigint): void {
     const { selection, shape } = this.#request;
     this.#start = after;
-    this.#cleanups.push(this.#hub.state.subscribe(selection.resource, (change: Change) => {
+    const unsubscribe = this.#hub.state.subscribe(selection.resource, (change: Change) => {
       // A watch from a future version is silent until then.
       const event = change.revision > after ? encodeChange(change, selection, shape) : undefined;
       if (event !== undefined) this.stream.push(event);
-    }));
+    });
+    onAbort(this.#ending.signal, unsubscribe);
   }
 
   #refuse(status: Status): void {
@@ -199,7 +199,6 @@ class Watch {
     if (this.#ending.signal.aborted) return;
     this.#ending.abort();
     this.#hub.settings.clock.clearTimeout(this.#bookmarkTimer);
-    for (const cleanUp of this.#cleanups) cleanUp();
     this.#hub.forget(this);
   }
 }

@@ -104,8 +104,8 @@ export const TESTING_FAULTS: readonly SuiteMutation[] = [
   {
     name: "faults: watch=false is a watch",
     file: "src/testing/faults.ts",
-    find: 'watch !== undefined && watch !== "0" && watch !== "false"',
-    replace: 'watch !== undefined && watch !== "0"',
+    find: "isWatch: wantsWatch(searchParams)",
+    replace: 'isWatch: searchParams.has("watch")',
     test: "tests/testing/interceptors_test.ts",
   },
   {

@@ -1,3 +1,4 @@
+import type { RecordedEvent } from "../../controller/event_recorder.ts";
 import type { ManagerOptions } from "../../controller/manager.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { formatResource } from "../../meta/resource.ts";
@@ -258,14 +259,6 @@ export class ControllerWorld implements AsyncDisposable {
       ...(this.#options.manager && { manager: this.#options.manager }),
     });
   }
-}
-
-interface RecordedEvent extends KubernetesObject {
-  readonly type?: string;
-  readonly reason?: string;
-  readonly note?: string;
-  readonly regarding?: { readonly namespace?: string; readonly name?: string };
-  readonly series?: { readonly count?: number };
 }
 
 /** The object or collection of a request; `undefined` if it has none. */
