@@ -382,6 +382,9 @@ describe("validateList", () => {
       metadata: {},
       items: null,
     });
+    const { items, metadata, ...of } = list;
+    assert.deepEqual(validateList({ ...of, metadata }, '"pods"'), { ...of, metadata, items: null });
+    assert.deepEqual(validateList({ ...of, items }, '"pods"'), { ...of, metadata: {}, items });
   });
 
   it("refuses what is no list, and says why", () => {
@@ -411,6 +414,13 @@ describe("validateList", () => {
       () => validateList({ ...newStatus(403, "Forbidden", "no") }, '"pods"'),
       (error) => error instanceof StatusError && isForbidden(error),
     );
+    // Neither a success nor what only says so is a refusal.
+    for (const more of [{ status: "Success" }, { code: "403" }, { kind: "Pod" }]) {
+      assert.throws(
+        () => validateList({ ...newStatus(403, "Forbidden", "no"), ...more }, '"pods"'),
+        DecodeError,
+      );
+    }
   });
 });
 

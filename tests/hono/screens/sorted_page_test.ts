@@ -42,6 +42,25 @@ describe("readApi, lists with sortBy", () => {
     assert.deepEqual(await order("metadata.name"), ["blog/web-1", "shop/web-2", "shop/web-10"]);
   });
 
+  it("are in the order of any metadata: labels, annotations, owners", async () => {
+    const one = (name: string, rank: string): TestObject => ({
+      metadata: {
+        ...object(name, 1).metadata,
+        labels: { rank },
+        annotations: { rank },
+        ownerReferences: [{ apiVersion: "v1", kind: "Any", uid: rank, name: rank }],
+      },
+    });
+    const { api } = apiOf([one("a/1", "2"), one("a/2", "3"), one("a/3", "1")]);
+    for (const field of ["labels.rank", "annotations.rank", "ownerReferences[].name"]) {
+      assert.deepEqual(
+        names(await get(api, `${PODS}?sortBy=metadata.${field}`)),
+        ["a/3", "a/1", "a/2"],
+        field,
+      );
+    }
+  });
+
   it("take the next key where values are equal, and the name in the end", async () => {
     assert.deepEqual(await order("status.phase,metadata.name:desc"), [
       "shop/web-2",

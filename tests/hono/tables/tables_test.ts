@@ -336,5 +336,13 @@ describe("A Table", () => {
         for (const cell of row) assert.notEqual(typeof cell, "object", resource);
       }
     }
+    const metadata = { ownerReferences: [{ controller: true }] };
+    assert.equal((await cells("apps/v1/controllerrevisions", { metadata }))[1], "<unknown>");
+  });
+
+  it("of cron jobs shows one that was never started, also where that is said by null", async () => {
+    for (const status of [{}, { lastScheduleTime: null }]) {
+      assert.equal((await cells("batch/v1/cronjobs", { status }))[5], "<none>");
+    }
   });
 });
