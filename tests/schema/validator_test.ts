@@ -398,7 +398,7 @@ describe("validateList", () => {
       return "accepted";
     };
     assert.equal(message({ items: [] }), "metadata is missing, must be an object");
-    assert.equal(message({ metadata: {} }), "items is missing");
+    for (const kind of [undefined, "Pod"]) assert.equal(message({ kind, metadata: {} }), "items is missing");
     assert.equal(
       message({ ...list, metadata: { resourceVersion: 7 } }),
       "metadata.resourceVersion must be a string, is of type number",

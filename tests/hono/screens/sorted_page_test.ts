@@ -319,6 +319,15 @@ describe("readApi, lists with sortBy", () => {
     assert.deepEqual(names(await get(api, `${path}&continue=${status.metadata.continue}`)), ["a/3"]);
   });
 
+  it("are read again where the history begins anew, at an earlier version", async () => {
+    const { api, informer } = apiOf([pod("a/1", 1), pod("a/2", 2)]);
+    const path = `${PODS}?sortBy=metadata.name`;
+    assert.deepEqual(names(await get(api, path)), ["a/1", "a/2"]);
+    informer.relist([pod("b/1", 3)], 500);
+    const { items, metadata } = await get(api, path);
+    assert.deepEqual([names({ items }), metadata.resourceVersion], [["b/1"], "500"]);
+  });
+
   it("are of the asked state, also where the order is not made yet", async () => {
     const { api, informer } = apiOf([pod("a/1", 1, { order: 1 }), pod("a/2", 2, { order: 2 })]);
     informer.put(pod("a/0", 1_001, { order: 0 }));
