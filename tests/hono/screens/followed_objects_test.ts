@@ -76,6 +76,16 @@ describe("KeptFollowers", () => {
     assert.equal(found.present().length, 1);
   });
 
+  it("count the work of following a change once, not for each reader", async () => {
+    const { informer, order } = kept();
+    const followed = await order("a");
+    followed.takeUnits();
+    informer.put(object("a/2", 1_001));
+    followed.present();
+    assert.ok(followed.takeUnits() > 0);
+    assert.equal(followed.takeUnits(), 0);
+  });
+
   it("are read again where too much comes at once", async () => {
     const { informer, order, reads } = kept();
     await order("a");
