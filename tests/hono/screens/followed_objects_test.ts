@@ -65,12 +65,20 @@ describe("KeptFollowers", () => {
     const found = await reading;
     assert.deepEqual([found.isBehind, found.isReading, found.bytes], [true, false, 0]);
     await assert.rejects(() => order("a", leaving), /the client has left/);
+    // Who has read them before does not wait for them now.
+    left = false;
+    await order("a");
+    informer.relist(Array.from({ length: 5_000 }, (_, i) => object(`c/${i}`, 9_001 + i)), 15_000);
+    const again = order("a", leaving);
+    await nextTurn();
+    left = true;
+    assert.equal((await again).isBehind, true);
     left = false;
     const both = [order("a", leaving), order("a")];
     left = true;
     await Promise.all(both);
     assert.deepEqual([found.isBehind, found.present().length], [false, 5_000]);
-    informer.relist([object("d/1", 9_001)], 10_000);
+    informer.relist([object("d/1", 15_001)], 20_000);
     found.windows = 1;
     await order("a", leaving);
     assert.equal(found.present().length, 1);
