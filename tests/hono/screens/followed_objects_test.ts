@@ -84,6 +84,13 @@ describe("KeptFollowers", () => {
     assert.equal(found.present().length, 1);
   });
 
+  it("are behind until all is read, whatever comes before", async () => {
+    const { informer, order } = kept();
+    await assert.rejects(order("a", new Pacer({ units: 1_000, hasLeft: () => true })), /has left/);
+    informer.put(object("a/2", 1_001));
+    assert.equal((await order("a")).present().length, 3);
+  });
+
   it("count the work of following a change once, not for each reader", async () => {
     const { informer, order } = kept();
     const followed = await order("a");
