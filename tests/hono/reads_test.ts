@@ -469,6 +469,10 @@ describe("readApi, a page at a resourceVersion", () => {
     assert.equal((await get(api, "/api/v1/pods?resourceVersion=11")).metadata.resourceVersion, "12");
     const notOlder = await get(api, "/api/v1/pods?resourceVersion=11&resourceVersionMatch=NotOlderThan");
     assert.deepEqual(names(notOlder), ["shop/a", "shop/b", "shop/c"]);
+    const page = "/api/v1/pods?limit=1&resourceVersion=11";
+    const version = async (match: string) => (await get(api, page + match)).metadata.resourceVersion;
+    assert.equal(await version("&resourceVersionMatch=NotOlderThan"), "12");
+    assert.equal(await version(""), "11");
     const exact = await get(api, "/api/v1/pods?resourceVersion=11&resourceVersionMatch=Exact");
     assert.deepEqual(names(exact), ["shop/a", "shop/b"]);
     assert.equal(exact.metadata.resourceVersion, "11");

@@ -34,6 +34,31 @@ describe("Groups", () => {
     assert.ok(turns > 40, `${turns} turns`);
   });
 
+  it("show no group that has become empty while an object could not be read", async () => {
+    const informer = FakeInformer.with([object("a/1", 1)], 9_000);
+    const clock = new FakeClock();
+    const content = new Content<KubernetesObject>(informer, { clock, capacity: 600, capacityBytes: 1e9 });
+    const groupBy = readPaths("spec.node", 1);
+    const groups = new Groups(content, { groupBy, sum: [], selection: undefined, hasRoom: () => true });
+    const counted = async () => {
+      await groups.ready(new Pacer({ units: 1_000 }));
+      const { length, value } = groups.present();
+      return Array.from({ length }, (_, i) => [value(i).group["spec.node"], value(i).count]);
+    };
+    assert.deepEqual(await counted(), [[null, 1]]);
+    informer.put(object("a/1", 9_001, { spec: { node: "n" } }));
+    informer.put(object("a/3", 9_002, { spec: { node: "n" } }));
+    const { holding } = content;
+    const { peek } = holding;
+    holding.peek = (held) => {
+      if (content.holding.head(held).key === "a/3") throw new Error("it cannot be read");
+      return peek.call(holding, held);
+    };
+    await assert.rejects(counted, /cannot be read/);
+    holding.peek = peek;
+    assert.deepEqual(await counted(), [["n", 2]]);
+  });
+
   it("count the values of groups, while there are such objects", async () => {
     const informer = FakeInformer.with([object("a/1", 1)], 9_000);
     const clock = new FakeClock();
