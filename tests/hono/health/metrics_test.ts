@@ -97,11 +97,13 @@ describe("PrometheusMetrics.text", () => {
     const metrics = new PrometheusMetrics();
     for (const name of ["constructor", "__proto__", ""]) metrics.gauge(name, 1, {});
     metrics.observe("my-seconds", 0.2, { "": "x" });
+    metrics.gauge("job:sum", 2, { "a:b": "c" });
     const families = parsePrometheusText(metrics.text());
     for (const name of ["constructor", "__proto__", "_"]) {
       assert.equal(valueOf(families, name), 1);
       assert.equal(families.get(name)?.type, "gauge");
     }
+    assert.equal(valueOf(families, "job:sum", { a_b: "c" }), 2); // only names of metrics may have a colon
     const bucket = (le: string) => valueOf(families, "my_seconds_bucket", { _: "x", le });
     assert.deepEqual([bucket("0.1"), bucket("0.25")], [0, 1]);
   });

@@ -319,7 +319,7 @@ describe("readApi, lists with sortBy", () => {
     assert.deepEqual(names(await get(api, `${path}&continue=${status.metadata.continue}`)), ["a/3"]);
   });
 
-  it("are read again where the history begins anew, at an earlier version", async () => {
+  it("are read again where the history begins again, at an earlier version", async () => {
     const { api, informer } = apiOf([pod("a/1", 1), pod("a/2", 2)]);
     const path = `${PODS}?sortBy=metadata.name`;
     assert.deepEqual(names(await get(api, path)), ["a/1", "a/2"]);

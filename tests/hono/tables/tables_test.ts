@@ -287,6 +287,7 @@ describe("A Table", () => {
     );
     assert.equal(await roles({ [label]: "", "kubernetes.io/role": "infra" }), "infra");
     assert.equal(await roles({ "kubernetes.io/role": "", "node-role": "x" }), "<none>");
+    assert.equal(await roles({ "kubernetes.io/role": "", [`${label}worker`]: "" }), "worker");
   });
 
   it("of events shows when they were seen first and last", async () => {
