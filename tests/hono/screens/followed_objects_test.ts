@@ -84,6 +84,40 @@ describe("KeptFollowers", () => {
     assert.equal(found.present().length, 1);
   });
 
+  it("are read in one turn at last, where more comes in each turn than the log keeps", async () => {
+    const { informer, order } = kept();
+    informer.relist(Array.from({ length: 3_000 }, (_, i) => object(`c/${i}`, 2_001 + i)), 6_000);
+    let turns = 0;
+    let version = 6_001;
+    const next = () => {
+      if (++turns > 300) return Promise.reject(new Error("it is read again and again"));
+      for (let i = 0; i < 601; i++) informer.put(object("c/0", version++));
+      return Promise.resolve();
+    };
+    const { length } = await order("a", new Pacer({ units: 1_000, turns: { isBusy: false, next } }));
+    assert.equal(length, 3_000);
+    assert.ok(turns > 0);
+  });
+
+  it("have what has come, changed and left while they were read", async () => {
+    const { informer, content, order } = kept();
+    informer.relist(Array.from({ length: 3_000 }, (_, i) => object(`c/${i}`, 2_001 + i)), 6_000);
+    let turns = 0;
+    const next = () => {
+      if (turns++ === 0) {
+        informer.put(object("c/0", 6_001, { labels: { text: "0" } }));
+        informer.put(object("c/x", 6_002, { labels: { text: "00" } }));
+        informer.remove("c/1", 6_003);
+      }
+      return Promise.resolve();
+    };
+    const state = (await order("a", new Pacer({ units: 1_000, turns: { isBusy: false, next } }))).present();
+    assert.deepEqual([state.length, state.resourceVersion], [3_000, "6003"]);
+    const keys = [0, 1, 2].map((i) => content.holding.head(state.value(i)).key);
+    assert.deepEqual(keys, ["c/0", "c/x", "c/10"]);
+    assert.ok(turns > 0);
+  });
+
   it("are behind until all is read, whatever comes before", async () => {
     const { informer, order } = kept();
     await assert.rejects(order("a", new Pacer({ units: 1_000, hasLeft: () => true })), /has left/);
@@ -255,5 +289,23 @@ describe("KeptFollowers", () => {
     await clock.advance(11 * MINUTE_MS);
     readers.dropUnused();
     assert.deepEqual([followers.kept.size, content.log.along.size], [0, 0]);
+  });
+});
+
+describe("Order.first", () => {
+  it("has no rows of two histories, where another one begins while they are read", async () => {
+    const { informer, content } = kept();
+    informer.relist(Array.from({ length: 3_000 }, (_, i) => object(`c/${i}`, 2_001 + i)), 6_000);
+    const spec = { name: "a", reads: undefined, textOf: ({ metadata }: KubernetesObject) => metadata!.name! };
+    const order = new Order<KubernetesObject>(content, spec, { selection: undefined, hasRoom: () => true });
+    let turns = 0;
+    const next = () => {
+      if (turns++ === 0) informer.relist([object("d/1", 3)], 500);
+      return Promise.resolve();
+    };
+    const pacer = new Pacer({ units: 1_000, turns: { isBusy: false, next } });
+    assert.equal(await order.first(10, pacer), undefined);
+    assert.deepEqual([order.present().length, order.present().resourceVersion], [1, "500"]);
+    assert.ok(turns > 0);
   });
 });
