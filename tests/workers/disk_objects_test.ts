@@ -10,7 +10,7 @@ import type { TextObject } from "../../src/text/lazy_object.ts";
 import { newCache } from "../../src/store/cache.ts";
 import { heldStoreOf } from "../../src/store/holding.ts";
 import { FakeClock } from "../../src/testing/fake_clock.ts";
-import { DiskBodies, DiskContent } from "../../src/workers/disk_content.ts";
+import { BodySweep, DiskBodies, DiskContent } from "../../src/workers/disk_content.ts";
 import { createTables, readState } from "../../src/workers/sql_database.ts";
 import { NodeSql } from "./node_sql.ts";
 
@@ -615,5 +615,37 @@ describe("DiskContent.deleteState", () => {
     content.writeAll();
     for (const id of [before, before + 1]) content.deleteState("shop/web-1", id);
     assert.deepEqual([...sql.exec("SELECT id FROM listwatch_bodies").raw()], [[before + 1]]);
+  });
+});
+
+describe("BodySweep", () => {
+  it("leaves each row that an object or an event refers to, also several times, and all behind its last one", () => {
+    for (const last of ["body", "old_body"]) {
+      const sql = new NodeSql();
+      createTables(sql);
+      for (let id = 1; id <= 9; id++) sql.exec("INSERT INTO listwatch_bodies(id, json) VALUES(?, '{}')", id);
+      for (const id of [3, 5]) {
+        sql.exec("INSERT INTO listwatch_objects(key, body) VALUES(?, ?)", `k${id}`, id);
+      }
+      const refer = (column: string, id: number) =>
+        sql.exec(
+          `INSERT INTO listwatch_events(type, position, key, late, ${column}) VALUES('ADDED', '1', 'k', 0, ?)`,
+          id,
+        );
+      for (const id of [3, 5]) for (const column of ["body", "old_body"]) refer(column, id);
+      refer(last, 7);
+      const sweep = new BodySweep(sql, 7);
+      while (sweep.step(2));
+      assert.deepEqual(
+        [...sql.exec("SELECT id FROM listwatch_bodies ORDER BY id").raw()].flat(),
+        [3, 5, 7, 8, 9],
+      );
+    }
+    const sql = new NodeSql();
+    createTables(sql);
+    sql.exec("INSERT INTO listwatch_bodies(id, json) VALUES(1, '{}')");
+    sql.exec("INSERT INTO listwatch_objects(key, body) VALUES('k', 1)");
+    assert.equal(new BodySweep(sql, 1).step(2), false);
+    assert.equal(count(sql, "bodies"), 1);
   });
 });
