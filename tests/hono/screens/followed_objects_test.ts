@@ -292,6 +292,57 @@ describe("KeptFollowers", () => {
   });
 });
 
+type Taking = Order<KubernetesObject> & { bytes: number };
+
+/** Followed objects that take so many bytes, in a window or not. */
+function taking({ followers, content }: ReturnType<typeof kept>, bytes: number) {
+  const name = `${followers.kept.size}`;
+  const made = { bytes, windows: 0, isReading: false, grown() {} } as unknown as Taking;
+  followers.get<Taking>(content, { name, selection: undefined, make: () => made });
+  return made;
+}
+
+describe("KeptFollowers.mayShow", () => {
+  it("lets a client have what it opens first, what others show, and as much more as is free", () => {
+    const all = kept();
+    const { followers } = all;
+    const [shown, small, large] = [460e6, 200e6, 300e6].map((bytes) => taking(all, bytes));
+    assert.equal(followers.mayShow(shown, "a"), true);
+    shown.windows = 1;
+    assert.equal(followers.mayShow(small, "a"), false, "with what it has, it is more than is free");
+    assert.equal(followers.mayShow(small, "b"), true);
+    small.windows = 1;
+    large.bytes = 900e6;
+    assert.equal(followers.mayShow(large, "c"), true, "its first ones may be more than is free");
+    assert.equal(followers.mayShow(large, "b"), false);
+    assert.equal(followers.mayShow(shown, "b"), true, "others show it");
+    assert.equal(followers.mayShow(large, undefined), true);
+    small.windows = 0;
+    assert.equal(followers.mayShow(large, "b"), true, "it shows nothing now");
+    const dropped = taking(kept(), 1);
+    assert.equal(followers.mayShow(dropped, "d"), false);
+  });
+});
+
+describe("KeptFollowers.takeRows", () => {
+  it("counts the rows of windows, and refuses a client another window where less is free than it has", () => {
+    const { followers, readers } = kept();
+    const take = (bytes: number, client: string | undefined, isNew = true) =>
+      followers.takeRows(bytes, { client, isNew });
+    assert.equal(take(600e6, "a"), true);
+    assert.equal(take(300e6, "a"), false);
+    assert.equal(take(300e6, "a", false), true, "the rows of its window may grow");
+    assert.equal(take(50e6, undefined), true);
+    assert.equal(take(20e6, undefined), true);
+    assert.equal(take(100e6, "b"), false, "there is no room");
+    for (const bytes of [600e6, 300e6]) assert.equal(take(-bytes, "a", false), true);
+    assert.equal(take(-70e6, undefined, false), true);
+    assert.equal(readers.keepSpare(MOST_BYTES), true, "all was given back");
+    readers.unkeep(MOST_BYTES);
+    assert.equal(take(900e6, "a"), true, "it has nothing");
+  });
+});
+
 describe("Order.first", () => {
   it("has no rows of two histories, where another one begins while they are read", async () => {
     const { informer, content } = kept();
