@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type KubernetesObject, metaNamespaceKey, silentLogger } from "@listwatch/cache";
 import { newStore } from "@listwatch/cache/store";
-import type { WatchItem } from "../../src/meta/list_watch.ts";
+import { AGE_ANNOTATION, type WatchItem } from "../../src/meta/list_watch.ts";
+import { encodeMergedVersion, newLayout } from "../../src/meta/merged_version.ts";
 import { Quarantine } from "../../src/reflector/quarantine.ts";
 import {
   eventProblem,
@@ -19,7 +20,7 @@ import {
   watchVersion,
 } from "../../src/reflector/store_writer.ts";
 import { FakeClock } from "../../src/testing/fake_clock.ts";
-import { momentOf } from "../../src/util/clock.ts";
+import { before, momentOf } from "../../src/util/clock.ts";
 
 const AT_20: Position = { ...NO_POSITION, resourceVersion: "20", completeVersion: "18" };
 const moment = (ms: number) => ({ wallMs: 1_000_000 + ms, monotonicMs: ms });
@@ -131,7 +132,7 @@ describe("noteContact", () => {
 });
 
 /** A writer of a plain store, from a position on. */
-function newWriter(position: Position) {
+function newWriter(position: Position, { neverGoesBack = true } = {}) {
   const clock = new FakeClock(1_000_000);
   const store = newStore<KubernetesObject>(metaNamespaceKey);
   const applied: string[] = [];
@@ -141,7 +142,7 @@ function newWriter(position: Position) {
   const writer = new StoreWriter<KubernetesObject>(store, {
     clock,
     keyFunc: metaNamespaceKey,
-    neverGoesBack: true,
+    neverGoesBack,
     quarantine,
     record: { state },
     measured: {
@@ -186,16 +187,44 @@ describe("StoreWriter.write", () => {
     }
   });
 
+  it("deletes by its key only what is quarantined, which is released then", () => {
+    const { store, writer, write, quarantine } = newWriter({ ...AT_20, follows: true });
+    const deletedKeys: string[] = [];
+    Object.assign(store, { deleteKey: (key: string) => void deletedKeys.push(key) });
+    store.add(named("b", "19"));
+    writer.replace([named("b", "19")], [{ reason: "it is odd", path: "items[0]", key: "a" }], "20");
+    write(event("DELETED", named("b", "21")));
+    assert.deepEqual([deletedKeys, store.listKeys()], [[], []]);
+    write(event("DELETED", named("a", "22")));
+    assert.deepEqual([deletedKeys, [...quarantine.keys]], [["a"], []]);
+  });
+
   it("has contact as of when the last bytes came, not when they are written", async () => {
     const { clock, writer, state } = newWriter({ ...AT_20, follows: true });
     const received = momentOf(clock);
     await clock.advance(5_000);
-    writer.write([event("ADDED", named("a", "21"))], {
-      received,
-      receivedBytes: 0,
-      expectBookmarks: () => {},
-    });
+    const watch = { received, receivedBytes: 0, expectBookmarks: () => {} };
+    writer.write([event("ADDED", named("a", "21"))], watch);
     assert.deepEqual(state.position.contact, received);
+    state.position.contact = undefined;
+    const annotations = { [AGE_ANNOTATION]: "300" };
+    writer.write([event("BOOKMARK", { metadata: { resourceVersion: "25", annotations } })], watch);
+    assert.deepEqual(state.position.contact, before(received, 300), "a bookmark of a cache is older");
+  });
+
+  it("follows a server that goes back, where it may: one loss, and bookmarks from there on are in order", () => {
+    const { state, write, quarantine } = newWriter({ ...AT_20, follows: true }, { neverGoesBack: false });
+    for (const resourceVersion of ["15", "16"]) write(event("BOOKMARK", { metadata: { resourceVersion } }));
+    assert.deepEqual([state.position.resourceVersion, quarantine.losses], ["16", 1]);
+  });
+
+  it("remembers the latest version that was quarantined, as far as it is beyond the position", () => {
+    const { state, write } = newWriter({ ...AT_20, follows: true });
+    for (const resourceVersion of ["25", "15"]) {
+      const quarantined = { reason: "it is odd", path: "", eventType: "MODIFIED", key: "a", resourceVersion };
+      write({ type: "QUARANTINED", quarantined });
+      assert.equal(state.position.quarantinedVersion, "25");
+    }
   });
 
   it("moves the position with the first event that is no ADDED, where the watch began at no version", () => {
@@ -227,6 +256,58 @@ describe("StoreWriter.write", () => {
     state.position.isConfirmed = false;
     write(event("ADDED", named("c", "27")));
     assert.equal(contacts.length, 3);
+  });
+});
+
+describe("StoreWriter.write with a batch that ends with a bookmark", () => {
+  const layout = newLayout(["west", "east"]);
+  const merged = (west: number, east: number) =>
+    encodeMergedVersion({ layout, parts: [String(west), String(east)] });
+  const bookmark = (resourceVersion: string) => event("BOOKMARK", { metadata: { resourceVersion } });
+
+  /** What a batch of a change and a bookmark does: how many losses, the stored objects, the position after it. */
+  function written(from: Partial<Position>, version: string, changes = [event("ADDED", named("a", "9"))]) {
+    const { write, quarantine, store, state } = newWriter({ ...AT_20, ...from, follows: true });
+    const again = () => (write(...changes, bookmark(version)), quarantine.losses);
+    const losses = again();
+    return { losses, stored: store.listKeys(), position: state.position, again };
+  }
+
+  it("does not apply changes of a merged resource that a list has passed: they are lost", () => {
+    const list = merged(5, 5);
+    const position = { resourceVersion: list, watchedVersion: merged(3, 3), provenVersion: list };
+    const before = written(position, merged(4, 5));
+    assert.deepEqual([before.losses, before.stored], [1, []]);
+    assert.equal(before.position.watchedVersion, merged(4, 5));
+    const exactly = written(position, list);
+    assert.deepEqual([exactly.losses, exactly.stored, exactly.position.watchedVersion], [1, [], ""]);
+    assert.equal(exactly.again(), 1, "the watch has come to what was proven");
+    const partly = written(position, merged(4, 6));
+    assert.deepEqual([partly.losses, partly.stored], [0, ["a"]]);
+  });
+
+  it("applies those up to the position, unless that was proven by a list", () => {
+    const version = merged(5, 5);
+    const { losses, stored } = written({ resourceVersion: version, completeVersion: version }, version);
+    assert.deepEqual([losses, stored], [0, ["a"]]);
+  });
+
+  it("has as old news as the bookmark says, events or not, if the resource is merged", () => {
+    for (const [version, ageMs] of [[merged(5, 6), 300], ["25", 0]] as const) {
+      const { clock, write, state } = newWriter({ ...AT_20, follows: true });
+      const metadata = { resourceVersion: version, annotations: { [AGE_ANNOTATION]: "300" } };
+      write(event("ADDED", named("a", "9")), event("BOOKMARK", { metadata }));
+      assert.deepEqual(state.position.contact, before(momentOf(clock), ageMs));
+    }
+  });
+
+  it("loses nothing by a bookmark alone, nor by changes of a resource that is not merged", () => {
+    const list = merged(5, 5);
+    const position = { resourceVersion: list, watchedVersion: merged(3, 3), provenVersion: list };
+    assert.equal(written({ ...position, completeVersion: "" }, list, []).losses, 0);
+    const plain = { resourceVersion: "30", watchedVersion: "20", provenVersion: "30" };
+    const { losses, stored } = written(plain, "30", [event("ADDED", named("a", "25"))]);
+    assert.deepEqual([losses, stored], [0, ["a"]]);
   });
 });
 
