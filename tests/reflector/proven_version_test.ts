@@ -144,4 +144,58 @@ describe("Reflector.confirmed", () => {
       assert.equal(run.source.requests[1], isComplete ? 'watch "10"' : 'list "10"');
     }
   });
+
+  it("is a contact as of when the last bytes of the watch came", async () => {
+    await using run = newRun([{ watch: openWatch() }], {}, { snapshot });
+    const { source } = run;
+    const watch = source.watch.bind(source);
+    let cameBytes: ((bytes: number) => void) | undefined;
+    source.watch = (options, context) => {
+      cameBytes = context.onBytes;
+      return watch(options, context);
+    };
+    await run.start();
+    cameBytes!(10);
+    await run.clock.advance(3_000);
+    run.reflector.confirmed({ isComplete: true });
+    assert.equal(run.reflector.status().lagMs, 3_000);
+  });
+});
+
+describe("Reflector.run with a snapshot", () => {
+  const content = { items: [], resourceVersion: "10", savedAtMs: 0, needsList: false, clusterUid: undefined };
+
+  it("tells the store which part of its version only a state has proven", async () => {
+    const load = () => Promise.resolve({ ...content, resourceVersion: "20", watchedVersion: "10" });
+    const probe = () => Promise.resolve({ serverVersion: "20", isOtherCluster: false });
+    await using run = newRun([{ watch: openWatch() }], {}, { snapshot: { resuming: RESUMING, load, probe } });
+    const bookmarks: unknown[] = [];
+    run.store.bookmark = (...given: unknown[]) => void bookmarks.push(given);
+    await run.start();
+    assert.deepEqual([run.store.operations, bookmarks], [["replace 10:"], [["20", { byState: true }]]]);
+    assert.deepEqual(run.source.requests, ['watch "10"']);
+  });
+
+  it("writes nothing of one that is loaded after it was stopped", async () => {
+    const loading = Promise.withResolvers<typeof content>();
+    const probe = () => Promise.reject(new Error("not expected"));
+    const snapshot = { resuming: RESUMING, load: () => loading.promise, probe };
+    await using run = newRun([], {}, { snapshot });
+    await run.start();
+    const stopped = run.stop();
+    loading.resolve(content);
+    await stopped;
+    assert.deepEqual([run.store.operations, run.reflector.status().resourceVersion], [[], ""]);
+  });
+
+  it("takes the end of a request for the server's version by its own stop for no failure", async () => {
+    const probe = (signal: AbortSignal) =>
+      new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const snapshot = { resuming: RESUMING, load: () => Promise.resolve(content), probe };
+    await using run = newRun([], {}, { snapshot });
+    await run.start();
+    assert.equal(run.reflector.status().phase, "resuming");
+    await run.stop();
+    assert.deepEqual([run.reflector.status().lastError, run.log.lines], [undefined, []]);
+  });
 });

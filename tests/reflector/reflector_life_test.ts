@@ -240,11 +240,20 @@ describe("Reflector.run", () => {
 
 describe("Reflector.run, when its signal is aborted,", () => {
   it("says nothing of the requests that this ends, and has no failure", async () => {
-    for (const script of [[{ list: "hang" }], [{ list: page("", "1") }, { watch: openWatch() }]] as const) {
-      const run = newRun(script);
+    const listed = { list: page("", "1") };
+    const scripts: readonly (readonly Answer[])[] = [
+      [{ list: "hang" }],
+      [{ watch: "hang" }],
+      [{ watch: openWatch() }],
+      [listed, { watch: "hang" }],
+      [listed, { watch: openWatch() }],
+    ];
+    for (const script of scripts) {
+      const run = newRun(script, { useWatchList: "watch" in script[0] });
       await run.start();
       await run.stop();
-      assert.deepEqual([run.log.of("warn"), run.errors, run.reflector.failure()], [[], [], undefined]);
+      assert.deepEqual([run.log.lines, run.errors, run.reflector.failure()], [[], [], undefined]);
+      assert.equal(run.reflector.status().lastError, undefined);
     }
   });
 
