@@ -272,6 +272,24 @@ describe("Reflector: lists", () => {
     }
   });
 
+  it("are consistent as of their request, unless a version may be older: a cache may answer that", async () => {
+    await using run = newRun([{ list: page("a@1", "10") }, { watch: openWatch() }]);
+    await run.start();
+    assert.equal(run.reflector.consistentMs(), undefined);
+    await using slow = newRun([{ list: refusal("expired") }, { list: page("", "10") }, {
+      watch: openWatch(),
+    }]);
+    const list = slow.source.list.bind(slow.source);
+    slow.source.list = async (options, context) => {
+      await new Promise<void>((resolve) => slow.clock.setTimeout(resolve, 1_000));
+      return await list(options, context);
+    };
+    await slow.start();
+    await slow.clock.advance(2_000);
+    assert.equal(slow.reflector.status().lagMs, 0);
+    assert.equal(slow.reflector.consistentMs(), 1_000);
+  });
+
   it("that are a Table are refused", async () => {
     const table = { ...page("", "10"), kind: "Table", apiVersion: "meta.k8s.io/v1" };
     await using run = newRun([{ list: table }]);
