@@ -884,4 +884,85 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     replace: "nowMs - before.firstMs < INTERNAL_ERROR_RESET_MS",
     test: "tests/reflector/failures_test.ts",
   },
+  {
+    name: "merged: changes up to the position count as passed by a list, although none has proven it",
+    file: "src/reflector/store_writer.ts",
+    find: "      (resourceVersion !== position && hasReached(position, resourceVersion));",
+    replace: "      hasReached(position, resourceVersion);",
+    test: "tests/reflector/store_writer_test.ts",
+  },
+  {
+    name: "merged: what leads exactly to a version that a list has proven is applied once more",
+    file: "src/reflector/store_writer.ts",
+    find: "    const isPassed = resourceVersion === provenVersion ||\n      (resourceVersion",
+    replace: "    const isPassed =\n      (resourceVersion",
+    test: "tests/reflector/store_writer_test.ts",
+  },
+  {
+    name: "reflector: changes that a proof has passed are lost, though their own versions show it",
+    file: "src/reflector/store_writer.ts",
+    find: '    if (last.type !== "BOOKMARK" || layoutOf(position) === "") return false;',
+    replace: '    if (last.type !== "BOOKMARK") return false;',
+    test: "tests/reflector/store_writer_test.ts",
+  },
+  {
+    name: "reflector: while one object is quarantined, each delete is one by key, without its last state",
+    file: "src/reflector/store_writer.ts",
+    find:
+      "    return key !== undefined && quarantine.keys.has(key) && this.#deletesKey(key, resourceVersion);",
+    replace: "    return key !== undefined && this.#deletesKey(key, resourceVersion);",
+    test: "tests/reflector/store_writer_test.ts",
+  },
+  {
+    name: "reflector: behind a server that went back, each further bookmark is a loss",
+    file: "src/reflector/store_writer.ts",
+    find:
+      '    const isBehind = position.watchedVersion !== "" && isOlder(resourceVersion, position.resourceVersion);',
+    replace: "    const isBehind = isOlder(resourceVersion, position.resourceVersion);",
+    test: "tests/reflector/store_writer_test.ts",
+  },
+  {
+    name: "merged: an event of one server hides how old the news of another one is",
+    file: "src/reflector/store_writer.ts",
+    find: '  return isMerged || batch.every(({ type }) => type === "BOOKMARK") ? ageMsOf(last.object) : 0;',
+    replace: '  return batch.every(({ type }) => type === "BOOKMARK") ? ageMsOf(last.object) : 0;',
+    test: "tests/reflector/store_writer_test.ts",
+  },
+  {
+    name: "snapshot: one that is loaded after the stop is stored nevertheless",
+    file: "src/reflector/reflector.ts",
+    find: "    if (content === undefined || signal.aborted) return;",
+    replace: "    if (content === undefined) return;",
+    test: "tests/reflector/proven_version_test.ts",
+  },
+  {
+    name: "snapshot: its confirmation is a contact of now, though the watch's last bytes are older",
+    file: "src/reflector/reflector.ts",
+    find:
+      "    this.#set(confirmed(this.#state, isComplete, this.#followed?.received ?? momentOf(this.#clock)));",
+    replace: "    this.#set(confirmed(this.#state, isComplete, momentOf(this.#clock)));",
+    test: "tests/reflector/proven_version_test.ts",
+  },
+  {
+    name: "snapshot: after a restart, what a state had proven counts as proven by changes",
+    file: "src/reflector/reflector.ts",
+    find:
+      "    if (watchedVersion !== resourceVersion) this.#store.bookmark?.(resourceVersion, { byState: true });",
+    replace: "    if (watchedVersion !== resourceVersion) this.#store.bookmark?.(resourceVersion);",
+    test: "tests/reflector/proven_version_test.ts",
+  },
+  {
+    name: "lists: one that a cache may have answered from an old state counts as consistent",
+    file: "src/reflector/reflector.ts",
+    find: "      this.#wasConsistent(options.resourceVersion, startMs, received);",
+    replace: '      this.#wasConsistent("", startMs, received);',
+    test: "tests/reflector/reflector_test.ts",
+  },
+  {
+    name: "reflector: a stop during a streamed list is a failure of the server",
+    file: "src/reflector/reflector.ts",
+    find: '      return signal.aborted ? step : this.#next({ of: "stream", error, lastedMs: lastedMs() });',
+    replace: '      return this.#next({ of: "stream", error, lastedMs: lastedMs() });',
+    test: "tests/reflector/reflector_life_test.ts",
+  },
 ];
