@@ -245,7 +245,7 @@ export class SharedInformerFactory implements AsyncDisposable {
     if (idle.length > 0) {
       const names = idle.map(({ name }) => name).sort().join(", ");
       throw new InformerStateError(
-        `Cannot wait for ${names}: call start() first of the factory first`,
+        `Cannot wait for ${names}: call start() of the factory first`,
       );
     }
     const failures = new Map<string, FailedTry | undefined>();

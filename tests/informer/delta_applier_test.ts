@@ -11,6 +11,7 @@ import { type Delta, RealFIFO } from "@listwatch/cache/queue";
 import type { Store } from "@listwatch/cache/store";
 import { DeltaApplier } from "../../src/informer/delta_applier.ts";
 import { Listeners } from "../../src/util/errors.ts";
+import { encodeMergedVersion, newLayout } from "../../src/meta/merged_version.ts";
 import { VersionWaiters } from "../../src/meta/version_waiters.ts";
 import { type Cache, newCache } from "../../src/store/cache.ts";
 import type { Notification, StoreEvent } from "../../src/informer/events.ts";
@@ -289,6 +290,58 @@ describe("DeltaApplier.apply", () => {
       process([{ type: "Deleted", object: new DeletedFinalStateUnknown("a", state) }]);
     }
     assert.deepEqual(states, ["a@7", "a@5"]);
+  });
+
+  it("notifies of a state that was sent again with the stored object, which readers have", () => {
+    const { store, receiver, process } = newApplier(undefined, () => {});
+    process([{ type: "ReplacedAll", object: { objects: [at("a", "5")], resourceVersion: "8" } }], true);
+    const received: Notification<KubernetesObject>[] = [];
+    receiver.distribute = (notification) => void received.push(notification);
+    process([{ type: "Added", object: at("a", "5") }]);
+    const [object] = store.list();
+    assert.equal(received.length, 1);
+    const { type, ...objects } = received[0];
+    assert.ok(type === "update" && Object.values(objects).every((each) => each === object));
+  });
+
+  it("skips a delete that comes again, also where nothing came in between", () => {
+    const { lines, process } = newApplier(undefined, () => {});
+    process([{ type: "ReplacedAll", object: { objects: [at("a", "5")], resourceVersion: "8" } }]);
+    for (let i = 0; i < 2; i++) process([{ type: "Deleted", object: at("a", "9") }]);
+    assert.deepEqual(lines, ["add a@5 (a@5)", "delete a@9 (absent)"]);
+  });
+
+  it("reports a gap to observers, once, where a proof has passed an event", () => {
+    const { observers, process } = newApplier(undefined, () => {});
+    const events: string[] = [];
+    observers.add((event) => events.push(event.type === "replaced" && event.isGap ? "gap" : event.type));
+    process([{ type: "ReplacedAll", object: { objects: [at("a", "5")], resourceVersion: "8" } }]);
+    process([{ type: "Bookmark", object: { resourceVersion: "20", byState: true } }]);
+    for (const version of ["15", "16"]) process([{ type: "Deleted", object: at("b", version) }]);
+    assert.deepEqual(events, ["replaced", "bookmark", "gap"]);
+  });
+
+  it("is within a step from the first change of a merged resource up to the bookmark behind it", () => {
+    const { applier, process } = newApplier(undefined, () => {});
+    const merged = (part: string) => encodeMergedVersion({ layout: newLayout(["west"]), parts: [part] });
+    const bookmark = (part: string) =>
+      process([{ type: "Bookmark", object: { resourceVersion: merged(part) } }]);
+    process([{ type: "ReplacedAll", object: { objects: [], resourceVersion: merged("8") } }]);
+    const steps = [applier.isWithinStep];
+    process([{ type: "Added", object: at("a", "9") }]);
+    steps.push(applier.isWithinStep);
+    bookmark("9");
+    steps.push(applier.isWithinStep);
+    assert.deepEqual(steps, [false, true, false]);
+  });
+
+  it("says nothing of a resync to observers, as it changes nothing", () => {
+    const { observers, process } = newApplier();
+    const types: string[] = [];
+    observers.add(({ type }) => types.push(type));
+    process([{ type: "Added", object: at("a", "1") }]);
+    process([{ type: "Sync", object: at("a", "1") }, { type: "SyncAll", object: {} }]);
+    assert.deepEqual(types, ["added"]);
   });
 
   it("hands everything out again for a SyncAll, and moves the store on for a Bookmark", () => {

@@ -191,7 +191,7 @@ describe("SharedInformerFactory.waitForCacheSync and synced", () => {
     factory.forResource("v1/nodes");
     const refusal = (names: string) => ({
       name: "InformerStateError",
-      message: `Cannot wait for ${names}: call start() first of the factory first`,
+      message: `Cannot wait for ${names}: call start() of the factory first`,
     });
     await assert.rejects(factory.synced(), refusal("v1/nodes, v1/pods"));
     factory.start();
@@ -397,6 +397,21 @@ describe("SharedInformerFactory over a cluster", () => {
     await used.release();
     assert.equal(used.informer.isStopped(), true);
     assert.equal(server.openWatches, 0);
+  });
+
+  it("takes an informer that its user has started, and makes another one once that is stopped", async () => {
+    using server = new InMemoryApiServer();
+    await using factory = new SharedInformerFactory(
+      newCluster({ server: "http://in-memory", fetch: server.fetch }),
+    );
+    const { informer } = factory.forResource("v1/pods");
+    const running = informer.start();
+    assert.equal(factory.use("v1/pods").informer, informer);
+    await running.stop();
+    const used = factory.use("v1/pods");
+    assert.notEqual(used.informer, informer);
+    await factory.synced();
+    assert.equal(used.informer.hasSynced(), true);
   });
 
   it("keeps an informer that forResource has given out while others release it", async () => {

@@ -165,7 +165,7 @@ describe("Reflector.confirmed", () => {
 describe("Reflector.run with a snapshot", () => {
   const content = { items: [], resourceVersion: "10", savedAtMs: 0, needsList: false, clusterUid: undefined };
 
-  it("tells the store which part of its version only a state has proven", async () => {
+  it("shows the store which part of its version only a state has proven", async () => {
     const load = () => Promise.resolve({ ...content, resourceVersion: "20", watchedVersion: "10" });
     const probe = () => Promise.resolve({ serverVersion: "20", isOtherCluster: false });
     await using run = newRun([{ watch: openWatch() }], {}, { snapshot: { resuming: RESUMING, load, probe } });

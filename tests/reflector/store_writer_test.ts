@@ -265,7 +265,7 @@ describe("StoreWriter.write with a batch that ends with a bookmark", () => {
     encodeMergedVersion({ layout, parts: [String(west), String(east)] });
   const bookmark = (resourceVersion: string) => event("BOOKMARK", { metadata: { resourceVersion } });
 
-  /** What a batch of a change and a bookmark does: how many losses, the stored objects, the position after it. */
+  /** Writes changes and a bookmark: how many losses that makes, what is stored, and the position then. */
   function written(from: Partial<Position>, version: string, changes = [event("ADDED", named("a", "9"))]) {
     const { write, quarantine, store, state } = newWriter({ ...AT_20, ...from, follows: true });
     const again = () => (write(...changes, bookmark(version)), quarantine.losses);
