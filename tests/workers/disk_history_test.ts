@@ -6,6 +6,7 @@ import { DiskObjects } from "@listwatch/cache/workers";
 import type { KeptEntry, KeptLog, LogHistory } from "../../src/hono/content/log_history.ts";
 import type { Held, Holding } from "../../src/store/holding.ts";
 import { LogRecorder } from "../log_recorder.ts";
+import { readState, SAVED, writeState } from "../../src/workers/sql_database.ts";
 import { NodeSql } from "./node_sql.ts";
 
 const IDENTITY = { resource: "v1/pods", source: "http://server" };
@@ -348,6 +349,15 @@ describe("DiskHistory", () => {
       const { entries: kept, base } = new Process(sql).restored("14")!;
       assert.deepEqual([positions(kept), base], [[14], "13"]);
     }
+  });
+
+  it("continues where the content was saved without the row that leads to it", () => {
+    const sql = new NodeSql();
+    begun(sql, [11, 12]);
+    const { rowsLeadTo, ...saved } = readState<Record<string, unknown>>(sql, SAVED)!;
+    assert.equal(rowsLeadTo, 2);
+    writeState(sql, SAVED, saved);
+    assert.deepEqual(positions(new Process(sql).restored("12")?.entries), [11, 12]);
   });
 
   it("continues after a restart where all of its rows were deleted", () => {

@@ -319,6 +319,9 @@ describe("KeptFollowers.mayShow", () => {
     assert.equal(followers.mayShow(large, undefined), true);
     small.windows = 0;
     assert.equal(followers.mayShow(large, "b"), true, "it shows nothing now");
+    assert.equal(followers.mayShow(large, undefined), true);
+    [large.windows, small.bytes] = [1, 900e6];
+    assert.equal(followers.mayShow(small, undefined), true, "clients that are not known are several");
     const dropped = taking(kept(), 1);
     assert.equal(followers.mayShow(dropped, "d"), false);
   });

@@ -308,6 +308,7 @@ describe("A Table", () => {
     );
     const series = { count: 8, lastObservedTime: late };
     assert.deepEqual(await times("v1/events", { eventTime: old, series, count: 1 }), ["9m30s", "120m", 8]);
+    assert.deepEqual(await times("v1/events", { eventTime: old, series: {} }), ["<unknown>", "120m", 0]);
   });
 
   it("marks the default of storage classes and ingress classes", async () => {
