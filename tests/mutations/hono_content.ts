@@ -976,4 +976,11 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
     replace: "sequence: this.head }",
     test: "tests/hono/content/event_log_test.ts",
   },
+  {
+    name: "selection: a page that is not older than a version is of exactly that version",
+    file: "src/hono/content/selection.ts",
+    find: "(resourceVersionMatch === undefined && options.limit !== undefined)",
+    replace: "options.limit !== undefined",
+    test: "tests/hono/reads_test.ts",
+  },
 ];

@@ -438,4 +438,25 @@ export const WORKERS_FAULTS: readonly SuiteMutation[] = [
     replace: "this.#history.reclaim(mark.tail, limit);",
     test: "tests/workers/disk_objects_test.ts",
   },
+  {
+    name: "disk content: the last state before an event is swept",
+    file: "src/workers/disk_content.ts",
+    find: "WHERE old_body <= ?1",
+    replace: "WHERE old_body < ?1",
+    test: "tests/workers/disk_objects_test.ts",
+  },
+  {
+    name: "disk content: a state behind one with two references is swept",
+    file: "src/workers/disk_content.ts",
+    find: "while (this.#used[this.#at] < id) this.#at++;",
+    replace: "if (this.#used[this.#at] < id) this.#at++;",
+    test: "tests/workers/disk_objects_test.ts",
+  },
+  {
+    name: "disk history: content of an earlier version has none",
+    file: "src/workers/disk_objects.ts",
+    find: "saved.rowsLeadTo ?? 0",
+    replace: "saved.rowsLeadTo",
+    test: "tests/workers/disk_history_test.ts",
+  },
 ];

@@ -289,6 +289,23 @@ describe("KeptFollowers", () => {
     await clock.advance(11 * MINUTE_MS);
     readers.dropUnused();
     assert.deepEqual([followers.kept.size, content.log.along.size], [0, 0]);
+    // What was read within the minute is none of the four.
+    for (const minutes of [1, 0]) {
+      for (let i = 0; i < 4; i++) await order(`order ${minutes} ${i}`);
+      await clock.advance(minutes * MINUTE_MS);
+    }
+    readers.dropUnused();
+    assert.equal(followers.kept.size, 8);
+    await clock.advance(60 * MINUTE_MS);
+    // The time begins when the last window that shows them is closed.
+    const shown = await order("shown");
+    shown.windows = 1;
+    await clock.advance(60 * MINUTE_MS);
+    readers.dropUnused();
+    shown.windows = 0;
+    await clock.advance(14 * MINUTE_MS);
+    readers.dropUnused();
+    assert.equal(followers.kept.size, 1);
   });
 });
 

@@ -290,6 +290,12 @@ describe("A Table", () => {
     assert.equal(await roles({ "kubernetes.io/role": "", [`${label}worker`]: "" }), "worker");
   });
 
+  it("of events shows what they are about, also without a name", async () => {
+    const about = async (involvedObject: object) => (await cells("v1/events", { involvedObject }))[3];
+    assert.equal(await about({ kind: "Pod", name: "web-1" }), "pod/web-1");
+    assert.equal(await about({ kind: "Pod" }), "pod");
+  });
+
   it("of events shows when they were seen first and last", async () => {
     const times = async (resource: string, event: object) => {
       const row = await cells(resource, event);
