@@ -188,8 +188,7 @@ export class ReconcileLoop {
     const { clock } = this.#settings;
     const controller = new AbortController();
     let late: TimerHandle;
-    let leave!: () => void;
-    const hangs = new Promise<void>((resolve) => leave = resolve);
+    const { promise: hangs, resolve: leave } = Promise.withResolvers<void>();
     const abort = (reason: unknown) => {
       unlimit();
       controller.abort(reason);

@@ -9,7 +9,6 @@ import { formatGroupResource, formatResource } from "../../meta/resource.ts";
 import type { ResourceOptions } from "../../client/resource_client.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { withTimeLimit } from "../../util/abort.ts";
-import { getOrMake } from "../../util/collections.ts";
 import { type Connection, readClusterUid } from "./connect.ts";
 import {
   discover,
@@ -243,7 +242,8 @@ function resolve(name: string, discovery: Discovery): DiscoveredResource[] {
     );
   }
   const category = name.toLowerCase();
-  const members = firstVersions(resources).filter((r) => r.categories.includes(category) && isWatchable(r));
+  const firstVersions = Array.from(Map.groupBy(resources, formatGroupResource).values(), ([first]) => first);
+  const members = firstVersions.filter((r) => r.categories.includes(category) && isWatchable(r));
   if (members.length > 0) return members;
   throw unknownResource(name, discovery);
 }
@@ -269,12 +269,6 @@ function unknownResource(name: string, { resources, unavailable }: Discovery): U
     : "`kubectl api-resources --verbs=list,watch` lists its resources";
   const down = unavailable.length > 0 ? ` (${unavailable.join(", ")} did not respond)` : "";
   return new UsageError(`Cannot reflect ${quote(name)}: the server has no such resource${down}; ${hint}`);
-}
-
-function firstVersions(resources: readonly DiscoveredResource[]): DiscoveredResource[] {
-  const seen = new Map<string, DiscoveredResource>();
-  for (const resource of resources) getOrMake(seen, formatGroupResource(resource), () => resource);
-  return [...seen.values()];
 }
 
 function isWatchable(resource: DiscoveredResource): boolean {

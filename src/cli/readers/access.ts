@@ -165,11 +165,7 @@ function isAddress(host: string): boolean {
 
 function hostOf(c: Context): string {
   const header = c.req.header("Host");
-  try {
-    return new URL(header === undefined ? c.req.url : `http://${header}`).hostname;
-  } catch {
-    return header ?? "";
-  }
+  return URL.parse(header === undefined ? c.req.url : `http://${header}`)?.hostname ?? header ?? "";
 }
 
 export type ReaderToken = string | (() => Promise<string>);

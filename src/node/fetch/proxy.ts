@@ -15,13 +15,10 @@ export interface Proxy {
 
 /** The fault of a proxy's URL, for an error text that does not show the URL; `undefined` if there is none. */
 export function proxyFault(url: string): string | undefined {
-  try {
-    const { protocol } = new URL(url);
-    if (protocol === "http:" || protocol === "https:") return undefined;
-    return `${protocol.slice(0, -1)} is not supported; use a proxy whose URL begins with http or https`;
-  } catch {
-    return 'it is no URL, such as "http://proxy.example:3128"';
-  }
+  const protocol = URL.parse(url)?.protocol;
+  if (protocol === undefined) return 'it is no URL, such as "http://proxy.example:3128"';
+  if (protocol === "http:" || protocol === "https:") return undefined;
+  return `${protocol.slice(0, -1)} is not supported; use a proxy whose URL begins with http or https`;
 }
 
 export function parseProxy(url: string): Proxy {
@@ -146,7 +143,8 @@ function isExcepted(host: string, port: string, exceptions: string): boolean {
     if (itsAddress !== undefined || address !== undefined) return itsAddress === address;
     // `example.com` is that host and those below it; `.example.com`
     // and `*.example.com` are those below it alone.
-    const suffix = toAscii(name.startsWith("*.") ? name.slice(1) : name);
+    const given = name.startsWith("*.") ? name.slice(1) : name;
+    const suffix = URL.parse(`http://${given}`)?.hostname ?? given; // in ASCII
     return suffix.startsWith(".") ? host.endsWith(suffix) : host === suffix || host.endsWith(`.${suffix}`);
   });
 }
@@ -154,14 +152,6 @@ function isExcepted(host: string, port: string, exceptions: string): boolean {
 function splitPort(entry: string): readonly [name: string, port: string] {
   const [, bracketed, plain, port] = /^(?:\[([^\]]*)\]|([^:[\]]*)):(\d*)$/.exec(entry) ?? [];
   return port === undefined ? [entry, ""] : [bracketed ?? plain, port];
-}
-
-function toAscii(name: string): string {
-  try {
-    return new URL(`http://${name}`).hostname;
-  } catch {
-    return name;
-  }
 }
 
 function isWithin(address: string, network: string, prefix: number): boolean {
@@ -177,12 +167,8 @@ function bitsOf(text: string): string | undefined {
   if (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(text)) {
     return binary(text.split(".").map(Number), 8);
   }
-  let short: string;
-  try {
-    short = new URL(`http://[${text}]`).hostname.slice(1, -1);
-  } catch {
-    return undefined;
-  }
+  const short = URL.parse(`http://[${text}]`)?.hostname.slice(1, -1);
+  if (short === undefined) return undefined;
   const [head, tail = []] = short.split("::").map((part) => part === "" ? [] : part.split(":"));
   const zeros = Array.from({ length: 8 - head.length - tail.length }, () => "0");
   const bits = binary([...head, ...zeros, ...tail].map((group) => parseInt(group, 16)), 16);

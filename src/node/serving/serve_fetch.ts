@@ -106,10 +106,8 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
   } catch (error) {
     throw newListenError(error, host, port);
   }
-  let end!: (graceMs: number) => void;
-  const finished = new Promise<void>((resolve) => {
-    end = (graceMs) => void listening.close(graceMs).then(resolve);
-  });
+  const { promise: finished, resolve } = Promise.withResolvers<void>();
+  const end = (graceMs: number) => void listening.close(graceMs).then(resolve);
   if (signal !== undefined) onAbort(signal, () => end(0));
   return {
     url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${listening.port}`,

@@ -90,7 +90,7 @@ export function updatedBy(
   const { subresource } = writer;
   const [was, is] = [managedPart(resource, before, subresource), managedPart(resource, after, subresource)];
   const [wasSet, isSet] = [fieldsOf(was, resource, ""), fieldsOf(is, resource, "")];
-  const changed = union(minus(isSet, wasSet), differing(isSet, wasSet, is, was, resource, ""));
+  const changed = union(minus(isSet, wasSet), differing(isSet, wasSet, is, was, resource));
   const lost = union(minus(wasSet, isSet), changed);
   if (isSameJson(lost, LEAF)) return withManagedFields(after, entries);
   const own = entries.find((entry) => isOf(entry, "Update", writer));
@@ -254,9 +254,8 @@ function differing(
   a: unknown,
   b: unknown,
   resource: ServedResource,
-  path: string,
 ): FieldSet {
-  return disputed(set, other, a, b, resource, path).reduce((tree, { fields }) => union(tree, fields), LEAF);
+  return disputed(set, other, a, b, resource, "").reduce((tree, { fields }) => union(tree, fields), LEAF);
 }
 
 function valueAt(value: unknown, step: string, resource: ServedResource, path: string): unknown {
@@ -345,12 +344,10 @@ function applyConflict(
   if (others.length === 0) {
     return failure(409, "Conflict", `Apply failed with 1 conflict: ${message}: ${field}`, { causes });
   }
-  const byManager = new Map<string, string[]>();
-  for (const { message, field } of causes) byManager.set(message, [...byManager.get(message) ?? [], field]);
-  const texts = Array.from(
-    byManager,
-    ([message, fields]) => `${message.replace("conflict", "conflicts")}:\n- ${fields.sort().join("\n- ")}`,
-  ).sort();
+  const texts = Array.from(Map.groupBy(causes, (cause) => cause.message), ([message, ofManager]) => {
+    const fields = ofManager.map((cause) => cause.field).sort();
+    return `${message.replace("conflict", "conflicts")}:\n- ${fields.join("\n- ")}`;
+  }).sort();
   const text = `Apply failed with ${causes.length} conflicts: ${texts.join("\n")}`;
   return failure(409, "Conflict", text, { causes });
 }

@@ -1,6 +1,7 @@
 /** Reads the read API, as every reader does. */
 
 import { refusalOf } from "../../../screens/window_store.ts";
+import { sleepUnlessAborted } from "../../../util/abort.ts";
 import type { DashboardState, ResourceState } from "../dashboard_message.ts";
 import type { CountedGroup } from "./kinds.ts";
 import { listPath } from "./route.ts";
@@ -103,14 +104,12 @@ export async function readObjects<T extends FoundObject = FoundObject>(
 /** Runs a task now and again a time after its end, while the page is visible; returns what ends it. */
 export function repeat(task: (signal: AbortSignal) => Promise<void>, everyMs: number): () => void {
   const stop = new AbortController();
-  let timer = 0;
+  const { signal } = stop;
   const run = async () => {
-    if (!document.hidden) await task(stop.signal).catch(() => {});
-    if (!stop.signal.aborted) timer = setTimeout(run, everyMs);
+    do {
+      if (!document.hidden) await task(signal).catch(() => {});
+    } while (await sleepUnlessAborted(everyMs, { signal }));
   };
   run();
-  return () => {
-    stop.abort();
-    clearTimeout(timer);
-  };
+  return () => stop.abort();
 }
