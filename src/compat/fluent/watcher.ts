@@ -2,6 +2,7 @@ import type { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { UsedInformer } from "../../informer/shared_informer_factory.ts";
 import { type KubernetesObject, metaNamespaceKey, metaOf } from "../../meta/object.ts";
 import { networkErrorOf } from "../../meta/request.ts";
+import { onAbort } from "../../util/abort.ts";
 import { type Clock, realClock, type TimerHandle } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { guardedLogger, type Logger } from "../../util/logger.ts";
@@ -102,7 +103,7 @@ export class Watcher<K extends object> implements AsyncDisposable {
       ...(callbackRetryMax !== undefined && { maxRetries: callbackRetryMax }),
       clock: context.clock ?? realClock,
     });
-    this.#controller.signal.addEventListener("abort", () => this.#deliveries.close(), { once: true });
+    onAbort(this.#controller.signal, () => this.#deliveries.close());
   }
 
   /** Whether the watcher was closed. */
@@ -150,12 +151,12 @@ export class Watcher<K extends object> implements AsyncDisposable {
       onDelete: ({ key, object }) => object && this.#deliver(key, object, "DELETED"),
     });
     let unlisten = () => {};
-    signal.addEventListener("abort", () => {
+    onAbort(signal, () => {
       unlisten();
       this.#ended = Promise.all([informer.removeEventHandler(registration), used.release()]);
       answered.resolve();
       this.events.emit(WatcherEvent.ABORT, signal.reason);
-    }, { once: true });
+    });
     unlisten = this.#listen(informer, answered.resolve);
     if (signal.aborted) unlisten();
     informer.synced(signal)

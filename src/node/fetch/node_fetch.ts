@@ -13,6 +13,7 @@ import {
   type RequestOptions,
 } from "node:http";
 import { Agent, Agent as HttpsAgent, type AgentOptions, request as httpsRequest } from "node:https";
+import { onAbort } from "../../util/abort.ts";
 import { laterTurn } from "../../util/clock.ts";
 import { defined } from "../../util/json.ts";
 import type { FetchFunction } from "../../client/rest_config.ts";
@@ -96,12 +97,10 @@ function exchange(
   signal: AbortSignal | undefined,
 ): Promise<IncomingMessage | typeof STALE> {
   return new Promise((resolve, reject) => {
-    const onAbort = () => {
+    const unlisten = signal === undefined ? () => {} : onAbort(signal, () => {
       request.destroy();
-      reject(signal!.reason);
-    };
-    signal?.addEventListener("abort", onAbort, { once: true });
-    const unlisten = () => signal?.removeEventListener("abort", onAbort);
+      reject(signal.reason);
+    });
     request.on("socket", (socket) => socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS));
     request.on("error", (error: Error & { code?: string }) => {
       unlisten();
