@@ -344,6 +344,67 @@ describe("Mailbox", () => {
     assert.equal(box.removed, 1);
   });
 
+  it("loses nothing that comes between the preparation of a list and the list", () => {
+    const { mailbox } = newBox({ limit: 1 });
+    const changes = new Changes();
+    for (const name of ["a", "b"]) mailbox.push(changes.add(name));
+    const cursor = changes.list(["a", "b"]).cursor(true);
+    finish(mailbox.prepareList(cursor));
+    mailbox.push(changes.add("c"));
+    mailbox.pushList(cursor);
+    assert.deepEqual(drain(mailbox).map((line) => line.slice(0, 5)), ["add a", "add b", "add c"]);
+  });
+
+  it("takes the list that is pushed, and not another one that was prepared", () => {
+    const { mailbox } = newBox({ limit: 1 });
+    const changes = new Changes();
+    for (const name of ["a", "b"]) mailbox.push(changes.add(name));
+    finish(mailbox.prepareList(changes.list(["a", "b"]).cursor(true)));
+    mailbox.pushList(changes.list(["a", "b"]).cursor(true));
+    assert.deepEqual(drain(mailbox), ["add a@5", "add b@6"]);
+  });
+
+  it("counts the objects of a first list as handled that another list deletes before it is taken", () => {
+    const box = newBox({ limit: 1 });
+    const changes = new Changes();
+    const list = new ListNotifications<KubernetesObject>({ isInInitialList: true });
+    for (const name of ["a", "b"]) {
+      list.push((changes.add(name) as { object: KubernetesObject }).object, undefined);
+    }
+    box.mailbox.pushList(list.cursor(true));
+    box.mailbox.pushList(changes.list(["a"]).cursor(true));
+    assert.equal(box.initialMerged, 1);
+    assert.deepEqual(drain(box.mailbox), ["add a@3 initial"]);
+  });
+
+  it("counts an object of a first list as handled that is an update to the handler", () => {
+    const box = newBox({ limit: 1 });
+    const changes = new Changes();
+    changes.add("a");
+    for (const name of ["a", "b"]) {
+      box.mailbox.push(name === "a" ? changes.delete(name) : changes.add(name));
+    }
+    box.mailbox.push(changes.add("a", true));
+    assert.equal(box.initialMerged, 1);
+    assert.deepEqual(drain(box.mailbox), ["update a@1>4", "add b@3"]);
+  });
+
+  it("deletes an object in the end of which no state before was stored", () => {
+    const { mailbox } = newBox({ limit: 1 });
+    const changes = new Changes();
+    for (const n of [changes.delete("a"), changes.add("a"), changes.delete("a")]) mailbox.push(n);
+    assert.deepEqual(drain(mailbox), ["delete a@3"]);
+  });
+
+  it("takes no handler away for a long first list that comes object by object, nor for two short ones", () => {
+    const box = newBox({ limit: 4, onOverflow: "remove" });
+    const changes = new Changes();
+    for (let i = 0; i < 2; i++) box.mailbox.pushList(changes.list(["a"]).cursor(true));
+    drain(box.mailbox);
+    for (const name of ["a", "b", "c", "d", "e"]) box.mailbox.push(changes.add(name, true));
+    assert.equal(box.removed, 0);
+  });
+
   it("refuses a limit below 1", () => {
     assert.throws(() => newBox({ limit: 0 }), RangeError);
   });

@@ -965,4 +965,40 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
     replace: '      return this.#next({ of: "stream", error, lastedMs: lastedMs() });',
     test: "tests/reflector/reflector_life_test.ts",
   },
+  {
+    name: "transition: a list without a version is repeated at once after a 400",
+    file: "src/reflector/transition.ts",
+    find: '    (attempt.resourceVersion > "0" && statusErrorOf(error)?.httpStatus === 400);',
+    replace: "    statusErrorOf(error)?.httpStatus === 400;",
+    test: "tests/reflector/state_test.ts",
+  },
+  {
+    name: "transition: the silence of a watch hides that a frame of it could not be decoded",
+    file: "src/reflector/transition.ts",
+    find: "  if (isDue && failure === undefined) {",
+    replace: "  if (isDue) {",
+    test: "tests/reflector/state_test.ts",
+  },
+  {
+    name: "transition: after an outage that a list ends, a silent watch is followed for ever",
+    file: "src/reflector/transition.ts",
+    find: "    rhythm: rhythmAfterList(rhythm, { byBookmark, wasAway: state.failures.attempt > 0 }),",
+    replace: "    rhythm: rhythmAfterList(rhythm, { byBookmark, wasAway: false }),",
+    test: "tests/reflector/state_test.ts",
+  },
+  {
+    name: "failures: the time that a server has named counts for each later delay",
+    file: "src/reflector/failures.ts",
+    find:
+      "  return { failures: { ...failures, failure: undefined, healthySinceMs: undefined, expiries }, delayMs };",
+    replace: "  return { failures: { ...failures, healthySinceMs: undefined, expiries }, delayMs };",
+    test: "tests/reflector/failures_test.ts",
+  },
+  {
+    name: "shards: a bookmark within the initial events makes positions of those",
+    file: "src/reflector/lister_watcher.ts",
+    find: '        if (item.type === "BOOKMARK") isInOrder ||= isInitialEventsEnd(item.object);',
+    replace: '        if (item.type === "BOOKMARK") isInOrder = true;',
+    test: "tests/reflector/shard_of_test.ts",
+  },
 ];

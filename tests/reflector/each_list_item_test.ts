@@ -47,6 +47,12 @@ describe("eachListItem", () => {
     assert.equal(server.requests.length, 3);
   });
 
+  it("come in pages of 500 where the limit is 0, too, as it is in a request", async () => {
+    const pages = new Pages(1);
+    await names(eachListItem(pages, { limit: 0 }));
+    assert.deepEqual(pages.requests, [{ limit: 500 }]);
+  });
+
   it("come in pages of 500 where no limit is named, with the resourceVersion in the first request only", async () => {
     const source = new Pages(2);
     await names(

@@ -97,6 +97,32 @@ describe("tryFailed", () => {
   });
 });
 
+describe("tryFailed with versions that expired", () => {
+  const now = { wallMs: 5_000, monotonicMs: 1_000 };
+  const after = (before: Partial<Failures>, error: Error) =>
+    tryFailed({ ...NO_FAILURES, ...before }, error, { now, endsCycle: true }).failures;
+
+  it("begins an outage with the fourth in a row", () => {
+    const tries = [0, 1, 2, 3].map((expiries) => after({ expiries }, expired).outage?.failedTries);
+    assert.deepEqual(tries, [undefined, undefined, undefined, 1]);
+  });
+
+  it("leaves an outage that is there as it is", () => {
+    const { outage } = after({}, unavailable);
+    assert.deepEqual(after({ outage }, expired).outage, outage);
+  });
+});
+
+describe("delayAfter with a failure that names a time", () => {
+  it("takes it into account once: the failure belongs to the delay that followed it", () => {
+    const busy = new StatusError(newStatus(503, "ServiceUnavailable", "busy"), { retryAfterMs: 5_000 });
+    const pacing = { backoff: { nextDelayMs: () => 800 }, random: () => 0 };
+    const first = delayAfter({ ...NO_FAILURES, failure: busy }, 0, pacing);
+    const second = delayAfter(first.failures, 5_000, pacing);
+    assert.deepEqual([first.delayMs, second.delayMs], [5_000, 800]);
+  });
+});
+
 describe("SuspendedError", () => {
   it("says for how many seconds the program was suspended", () => {
     assert.match(new SuspendedError(90_400).message, /^the program was suspended for 90 s: /);

@@ -359,3 +359,43 @@ describe("fnv64", () => {
     assert.equal(hashRanges(3)[1], "5555555555555555");
   });
 });
+
+describe("shardOf, where the source is odd,", () => {
+  it("keeps in each shard what has no metadata: an informer reports it", async () => {
+    for (const by of ["name", "uid"] as const) {
+      const source = new Source();
+      source.items = [{}];
+      for (const index of [0, 1]) {
+        const shard = shardOf(source, { index, of: 2, by, logger: silentLogger });
+        assert.deepEqual((await shard.list({}, context)).items, source.items, `${by} ${index}`);
+      }
+    }
+  });
+
+  it("goes by the selector that the server says it has applied, if that is another one", async () => {
+    const source = new Source();
+    const list = source.list.bind(source);
+    source.list = async (options, given) => {
+      const page = await list(options, given);
+      return { ...page, metadata: { ...page.metadata, shardInfo: { selector: "of another shard" } } };
+    };
+    const log = new LogRecorder();
+    const page = await shardOf(source, { index: 0, of: 2, by: "uid", logger: log }).list({}, context);
+    assert.equal(page.metadata.remainingItemCount, undefined, "that counts others, too");
+    assert.equal(log.of("warn").length, 1);
+  });
+
+  it("takes no position of initial events, also behind a bookmark before their end", async () => {
+    const source = new Source();
+    const [foreign] = own(1);
+    source.batches = [
+      [{ type: "BOOKMARK", object: { metadata: { resourceVersion: "3" } } }],
+      [{ type: "ADDED", object: item(foreign, "90") }],
+    ];
+    const shard = shardOf(source, { index: 0, of: 2 });
+    const seen: unknown[] = [];
+    const stream = await shard.watch({ resourceVersion: "", sendInitialEvents: true }, context);
+    for await (const batch of stream) seen.push(...batch);
+    assert.deepEqual(seen, source.batches[0]);
+  });
+});

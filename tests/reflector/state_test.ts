@@ -14,8 +14,10 @@ import {
   initialState,
   opened,
   type Outcome,
+  proven,
   type ReflectorState,
   rewatched,
+  waiting,
 } from "../../src/reflector/state.ts";
 import { RESUMING } from "../../src/reflector/resumption.ts";
 import { NO_POSITION, noteContact, type Position, watchingFrom } from "../../src/reflector/store_writer.ts";
@@ -606,6 +608,36 @@ describe("opened", () => {
     const first = open(at10, NOW_MS);
     assert.equal(open(first, NOW_MS + 60_000).failures.healthySinceMs, NOW_MS);
   });
+
+  it("forgets what the server wanted before: the next delay is not for that", () => {
+    const { failures } = opened({ ...at10, failures: { ...at10.failures, failure: busy } }, false, NOW).state;
+    assert.equal(failures.failure, undefined);
+  });
+});
+
+describe("rewatched", () => {
+  it("forgets how the watch before has ended", () => {
+    const { failures } = rewatched({ ...at10, failures: { ...at10.failures, lastEnd: expired } });
+    assert.equal(failures.lastEnd, undefined);
+  });
+});
+
+describe("proven", () => {
+  it("is a contact, as old as the proof", () => {
+    const { position } = proven(at10, { through: "20", ageMs: 300, byState: false }, NOW);
+    assert.deepEqual([position.resourceVersion, position.contact?.monotonicMs], ["20", NOW_MS - 300]);
+  });
+});
+
+describe("waiting", () => {
+  it("reports an outage once, whether the time of the next try is known or not", () => {
+    for (const delayMs of [undefined, 800]) {
+      const tried = transition(at10, { of: "list", error: refused, attempt, again: false }, NOW).state;
+      const first = waiting(tried, delayMs, NOW);
+      assert.equal(first.effects.length, 1);
+      assert.deepEqual(waiting(first.state, delayMs, NOW).effects, []);
+    }
+  });
 });
 
 describe("transition", () => {
@@ -674,6 +706,65 @@ describe("transition", () => {
     assert.equal(transition({ ...at10, position }, suspended, NOW).state.rhythm.bookmarks, 3);
   });
 
+  it("measures each watch that was open, once, whatever ended it", () => {
+    const silent = { ...at10, rhythm: { ...at10.rhythm, bookmarks: 5 } };
+    for (
+      const ended of [undefined, new SuspendedError(60_000), new RelistDue("lost"), undecodable, refused]
+    ) {
+      const { effects } = transition(silent, { of: "watch", ended, lastedMs: 200_000 }, NOW);
+      assert.equal(effects.filter((effect) => effect.do === "measureWatch").length, 1, String(ended));
+    }
+  });
+
+  it("counts the bookmarks of a watch that ended for a relist", () => {
+    const before = { ...at10, position: { ...at10.position, bookmarks: 3 } };
+    const { state } = transition(
+      before,
+      { of: "watch", ended: new RelistDue("lost"), lastedMs: LONG_MS },
+      NOW,
+    );
+    assert.equal(state.rhythm.bookmarks, 3);
+  });
+
+  it("goes by the error of a silent watch that failed, and not by its silence", () => {
+    const silent = { ...at10, rhythm: { ...at10.rhythm, bookmarks: 5 } };
+    const outcome: Outcome = { of: "watch", ended: undecodable, lastedMs: 200_000 };
+    const { step, effects } = transition(silent, outcome, NOW);
+    assert.deepEqual(step, { do: "backOff", then: "start" });
+    assert.ok(!effects.some((effect) => "text" in effect && effect.text.includes("bookmarks do not come")));
+  });
+
+  it("expects bookmarks again after a list, if the server was away, and resumes no snapshot any more", () => {
+    const list = { of: "list", resourceVersion: "50", paginated: false, attempt } as const;
+    const isExpected = (tries: number) => {
+      const silent = { ...failing(tries), rhythm: { ...at10.rhythm, isExpected: false } };
+      return transition(silent, list, NOW).state.rhythm.isExpected;
+    };
+    assert.deepEqual([isExpected(0), isExpected(1)], [false, true]);
+    assert.equal(transition(resumed, list, NOW).state.resumption, undefined);
+  });
+
+  it("lists without a version but once: a second list would be the same where the first names none", () => {
+    const bad = new StatusError(newStatus(400, "BadRequest", "no such version"));
+    const next = (resourceVersion: string) => {
+      const outcome = {
+        of: "list",
+        error: bad,
+        attempt: { resourceVersion, limit: 500 },
+        again: false,
+      } as const;
+      return transition(at10, outcome, NOW).step.do;
+    };
+    assert.deepEqual(["10", "0", ""].map(next), ["list", "backOff", "backOff"]);
+  });
+
+  it("says once that lists take the place of streams, not at each list", () => {
+    const pause = { cause: "stalled", message: "no end", sinceTimeMs: 0, untilTimeMs: HOUR_MS } as const;
+    const before = { ...at10, trial: { ...trial, pause, pauseMs: HOUR_MS, pausedUntilMs: HOUR_MS } };
+    const list = { of: "list", resourceVersion: "50", paginated: false, attempt } as const;
+    assert.deepEqual(transition(before, list, NOW).effects, []);
+  });
+
   it("reports what ends a cycle and what is repeated, and no watch that was open", () => {
     const reported = (outcome: Outcome) =>
       transition(at10, outcome, NOW).effects.flatMap((effect) =>
@@ -683,6 +774,8 @@ describe("transition", () => {
     assert.deepEqual(reported({ of: "watch", error: unreachable }), [unreachable]);
     assert.deepEqual(reported({ of: "watch", error: tooMany }), []);
     assert.deepEqual(reported({ of: "stream", error: busy, lastedMs: 10 }), [busy]);
+    // A list decides now whether streams are at fault.
+    assert.deepEqual(reported({ of: "stream", error: unreachable, lastedMs: 60_000 }), [unreachable]);
     assert.deepEqual(reported({ of: "stream", error: broken, lastedMs: 10 }), []);
     assert.deepEqual(reported({ of: "watch", ended: broken, lastedMs: LONG_MS }), []);
   });
