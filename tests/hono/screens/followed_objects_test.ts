@@ -204,6 +204,21 @@ describe("KeptFollowers", () => {
     assert.equal(followed.bytes, atFirst);
   });
 
+  it("give back what has left them, while windows show them", async () => {
+    const { informer, readers, order } = kept();
+    const followed = await order("followed");
+    followed.windows = 1;
+    for (let i = 0; i < 10; i++) informer.put(object(`b/${i}`, 1_001 + i));
+    followed.present();
+    readers.dropUnused();
+    const most = MOST_BYTES - followed.bytes;
+    assert.equal(readers.keepSpare(most + 1), false);
+    for (let i = 0; i < 10; i++) informer.remove(`b/${i}`, 1_101 + i);
+    followed.present();
+    readers.dropUnused();
+    assert.equal(readers.keepSpare(most + 1), true);
+  });
+
   it("leave no more than one that there was no room for", async () => {
     const { readers, followers, order } = kept();
     const most = MOST_BYTES - 100;

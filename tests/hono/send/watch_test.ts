@@ -25,6 +25,23 @@ function apiOf(
   return { clock, informer, api: readApi({ resources, allowAnonymous: true, clock, ...options }) };
 }
 
+describe("openWatch of readers that read nothing yet", () => {
+  it("holds one piece for each once much waits for all, so that none is broken off", async () => {
+    const { api, informer } = apiOf([], 10, { maxReaderBytes: 100_000 });
+    const watches: WatchReader[] = [];
+    for (let i = 0; i < 3; i++) watches.push(await WatchReader.open(api, `${WATCH}&resourceVersion=10`));
+    const spec = "x".repeat(20_000);
+    for (let version = 11; version <= 14; version++) {
+      informer.put(object("shop/a", version, { spec }));
+      await settle();
+    }
+    for (const watch of watches) {
+      const versions = (await watch.events(4)).map(({ object: { metadata } }) => metadata.resourceVersion);
+      assert.deepEqual(versions, ["11", "12", "13", "14"]);
+    }
+  });
+});
+
 describe("openWatch from a resourceVersion", () => {
   it("sends each event on one line also to readers for which U+2028 and U+2029 end a line", async () => {
     const text = "one\u2028two\u2029three";
