@@ -181,6 +181,14 @@ describe("KeptFollowers", () => {
     assert.ok(followers.kept.size <= 3);
   });
 
+  it("do not wait for each other where both are half read and there is no more room", async () => {
+    const { informer, readers, order } = kept();
+    informer.relist(Array.from({ length: 3_000 }, (_, i) => object(`c/${i}`, 2_001 + i)), 6_000);
+    assert.ok(readers.keep(MOST_BYTES - 300_000)); // either of them takes more than that
+    const both = await Promise.all(["a", "b"].map((name) => order(name)));
+    assert.deepEqual(both.map(({ length }) => length), [3_000, 3_000]);
+  });
+
   it("count what is in them, whatever has come, changed and left", async () => {
     const { informer, order } = kept();
     const followed = await order("followed");
