@@ -260,6 +260,17 @@ describe("KeptFollowers", () => {
     assert.deepEqual(Array.from(followers.kept, ({ name }) => JSON.parse(name)[0]), ["a"]);
   });
 
+  it("are made again once they were dropped, so that nothing keeps those in memory", async () => {
+    const { content, readers, order } = kept();
+    const first = await order("a");
+    readers.dropUnused();
+    assert.ok(readers.keep(MOST_BYTES));
+    readers.unkeep(MOST_BYTES);
+    assert.equal(content.log.along.size, 0);
+    assert.notEqual(await order("a"), first);
+    assert.equal(content.log.along.size, 1);
+  });
+
   for (const count of [1, 600]) {
     it(`have what could not be read among ${count} changes once it can be`, async () => {
       const { informer, content, order, refused } = kept();

@@ -510,6 +510,7 @@ describe("openWatch, many watches,", () => {
       await clock.advance(MOST_GATHER_MS);
     };
     slow.isSlow = true;
+    quick.queuedBytes = 5_000; // it takes more nevertheless
     for (let version = 1_001; version <= 1_005; version++) await put(version);
     assert.deepEqual([slow.pieces.length, quick.pieces.length], [1, 5]);
     slow.isSlow = false;
