@@ -181,6 +181,19 @@ describe("KeptFollowers", () => {
     assert.ok(followers.kept.size <= 3);
   });
 
+  it("are not dropped while they are read, whatever needs room", async () => {
+    const { informer, readers, followers, order } = kept();
+    informer.relist(Array.from({ length: 3_000 }, (_, i) => object(`c/${i}`, 2_001 + i)), 6_000);
+    const hadRoom: boolean[] = [];
+    const next = async () => {
+      await nextTurn();
+      hadRoom.push(readers.keep(MOST_BYTES - 1_000));
+    };
+    await order("a", new Pacer({ units: 1_000, turns: { isBusy: false, next } }));
+    assert.ok(hadRoom.length > 0 && !hadRoom.includes(true), String(hadRoom));
+    assert.equal(followers.kept.size, 1);
+  });
+
   it("do not wait for each other where both are half read and there is no more room", async () => {
     const { informer, readers, order } = kept();
     informer.relist(Array.from({ length: 3_000 }, (_, i) => object(`c/${i}`, 2_001 + i)), 6_000);

@@ -228,6 +228,14 @@ describe("A Table", () => {
     assert.equal((await cells("v1/pods", nominated))[7], "node-1");
   });
 
+  it("of pods shows no address where there is an empty one", async () => {
+    const address = async (podIPs: unknown) => (await cells("v1/pods", { status: { podIPs } }))[5];
+    assert.deepEqual([await address([{ ip: "" }]), await address([{ ip: "10.0.0.1" }])], [
+      "<none>",
+      "10.0.0.1",
+    ]);
+  });
+
   it("of pods says in conditions of its rows which of them have completed", async () => {
     const phases = ["Succeeded", "Failed", "Running"];
     const pods = phases.map((phase, i) => object(phase, i + 1, { status: { phase } }));
