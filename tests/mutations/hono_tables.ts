@@ -298,4 +298,11 @@ export const HONO_TABLES_FAULTS: readonly SuiteMutation[] = [
     replace: "    } catch (error) {\n      throw error;",
     test: "tests/hono/tables/tables_test.ts",
   },
+  {
+    name: "tables: a class that says that it is not the default is marked as the default",
+    file: "src/hono/tables/printers.ts",
+    find: '=== "true");\n    return `${metadata',
+    replace: "!== undefined);\n    return `${metadata",
+    test: "tests/hono/tables/tables_test.ts",
+  },
 ];

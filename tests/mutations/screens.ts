@@ -789,4 +789,18 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
     replace: "",
     test: "tests/hono/screens/followed_objects_test.ts",
   },
+  {
+    name: "followed objects: what was dropped is kept in memory",
+    file: "src/hono/screens/followed_objects.ts",
+    find: "this.#byContent.get(kept.content)!.delete(kept.name);",
+    replace: "",
+    test: "tests/hono/screens/followed_objects_test.ts",
+  },
+  {
+    name: "followed objects: two that are half read wait for each other",
+    file: "src/hono/screens/followed_objects.ts",
+    find: "const reading = other === kept || this.#waiting.has(other) ?",
+    replace: "const reading = other === kept ?",
+    test: "tests/hono/screens/followed_objects_test.ts",
+  },
 ];

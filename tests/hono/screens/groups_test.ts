@@ -77,5 +77,10 @@ describe("Groups", () => {
     informer.remove("a/2", 9_003);
     groups.present();
     assert.equal(groups.bytes, bytes);
+    informer.put(object("a/2", 9_004, { labels: { text: "x".repeat(100_000) } }));
+    groups.present();
+    informer.relist([object("a/1", 1)], 8_000); // another history: all is read again
+    await groups.ready(new Pacer({ units: 1_000 }));
+    assert.equal(groups.bytes, bytes);
   });
 });

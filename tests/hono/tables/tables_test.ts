@@ -81,6 +81,21 @@ describe("A Table", () => {
     assert.equal(await duration({ startTime, completionTime: "2026-11-21T10:01:40Z" }), "100s");
   });
 
+  it("of jobs shows the first of its states that says most, as kube-apiserver's", async () => {
+    const status = async (types: readonly string[], metadata = {}) => {
+      const conditions = types.map((type) => ({ type, status: "True" }));
+      return (await cells("batch/v1/jobs", { metadata, status: { conditions } }))[1];
+    };
+    const deleted = { deletionTimestamp: "2026-11-21T11:00:00Z" };
+    const order = ["SuccessCriteriaMet", "FailureTarget", "Suspended", "Failed", "Complete"];
+    for (let count = 1; count <= order.length; count++) {
+      assert.equal(await status(order.slice(0, count)), order[count - 1]);
+      const isOver = order[count - 1] === "Failed" || order[count - 1] === "Complete";
+      assert.equal(await status(order.slice(0, count), deleted), isOver ? order[count - 1] : "Terminating");
+    }
+    assert.equal(await status([]), "Running");
+  });
+
   it("of jobs without a number of completions shows how many run at once, where that is more than one", async () => {
     const completions = async (spec: object) => (await cells("batch/v1/jobs", { spec, status: {} }))[2];
     assert.equal(await completions({ completions: 3, parallelism: 2 }), "0/3");
@@ -326,11 +341,12 @@ describe("A Table", () => {
   });
 
   it("marks the default of storage classes and ingress classes", async () => {
-    const name = async (resource: string, annotation: string) =>
-      (await cells(resource, { metadata: { annotations: { [annotation]: "true" } } }))[0];
+    const name = async (resource: string, annotation: string, value = "true") =>
+      (await cells(resource, { metadata: { annotations: { [annotation]: value } } }))[0];
     const storage = "storage.k8s.io/v1/storageclasses";
     assert.equal(await name(storage, "storageclass.kubernetes.io/is-default-class"), "x (default)");
     assert.equal(await name(storage, "storageclass.beta.kubernetes.io/is-default-class"), "x (default)");
+    assert.equal(await name(storage, "storageclass.kubernetes.io/is-default-class", "false"), "x");
     const ingress = "networking.k8s.io/v1/ingressclasses";
     assert.equal(await name(ingress, "ingressclass.kubernetes.io/is-default-class"), "x (default)");
     assert.equal(await name(ingress, "storageclass.kubernetes.io/is-default-class"), "x");
