@@ -2,7 +2,8 @@ import { retryAfterMs } from "../meta/request.ts";
 import { newStatus, REASONS, type Status, StatusError } from "../meta/status.ts";
 import { isStatus, type KubernetesSchemas } from "../schema/checks.ts";
 import { withTimeLimit } from "../util/abort.ts";
-import { Utf8Stream } from "../util/bytes.ts";
+import { PiecedBytes } from "../text/line_cutter.ts";
+import { decodeUtf8 } from "../util/bytes.ts";
 import type { Clock } from "../util/clock.ts";
 import { readBody } from "../watch/list_decoder.ts";
 import { loadSchemas } from "./schemas.ts";
@@ -60,15 +61,14 @@ function placeOf(response: Response): string {
 
 // As much of a body as can matter; one that breaks off, or is not there, is given up: the code counts.
 async function readSome({ body }: Response, clock: Clock): Promise<string> {
-  const decoder = new Utf8Stream();
-  let text = "";
+  const said = new PiecedBytes();
   const read = async (signal: AbortSignal) => {
     // The limit of `readBody` does not fit, as it drops the chunk that is over it.
     await readBody(body!, "", { signal, maxBytes: Infinity, hint: "" }, (chunk) => {
-      text += chunk ? decoder.decode(chunk) : decoder.end();
-      if (text.length > MAX_BODY_LENGTH) throw new RangeError("it is long enough");
+      said.add(chunk);
+      if (said.length > MAX_BODY_LENGTH) throw new RangeError("it is long enough");
     });
   };
   await withTimeLimit(read, { ms: MAX_BODY_MS, newError: () => undefined, clock }).catch(() => {});
-  return text.trimStart(); // of a BOM, too
+  return decodeUtf8(said.all).trimStart(); // of a BOM, too
 }

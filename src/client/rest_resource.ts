@@ -9,7 +9,7 @@ import {
   type WatchStream,
 } from "../meta/list_watch.ts";
 import type { ListWatchContext, ObjectsAsText } from "../text/object_text_reader.ts";
-import { compareResourceVersions, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
+import { type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import {
   formatGroupResource,
   groupVersion,
@@ -163,7 +163,10 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   }
 
   list(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<ListPage<T>> {
-    if (this.namespaces !== undefined) return this.#listEach(this.namespaces, options, context);
+    if (this.namespaces !== undefined) {
+      const { limit: _, ...whole } = options;
+      return this.namespaces.listEach((name) => this.inNamespace(name).list(whole, context));
+    }
     const subject = this.#subject(this.namespace);
     const action = `list ${subject}`;
     return this.#cluster.withTimeout(action, { signal: context.signal }, async (signal) => {
@@ -259,24 +262,6 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     // Beside a body, an API server does not read the query.
     const body = { kind: "DeleteOptions", apiVersion: "v1", ...given };
     await this.#request("delete", name, options, { method: "DELETE", body });
-  }
-
-  async #listEach(
-    { names }: NamespaceNames,
-    options: ListOptions,
-    context: Partial<ListWatchContext>,
-  ): Promise<ListPage<T>> {
-    const { limit: _, ...whole } = options;
-    const all = await Promise.all(names.map((name) => this.inNamespace(name).list(whole, context)));
-    // The lists are of different moments of one server: the earliest has what all have.
-    const versions = all.map(({ metadata }) => metadata.resourceVersion ?? "").sort(compareResourceVersions);
-    return {
-      ...all[0],
-      metadata: { resourceVersion: versions[0] ?? "" },
-      items: all.flatMap(({ items }) => items),
-      quarantined: all.flatMap(({ quarantined = [] }) => quarantined),
-      ageMs: Math.max(0, ...all.map(({ ageMs = 0 }) => ageMs)),
-    };
   }
 
   /** The reading of objects that are held as text; `undefined` where they are parsed. */

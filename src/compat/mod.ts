@@ -25,6 +25,5 @@ export {
   RetryWithDeadline,
   type RetryWithDeadlineOptions,
 } from "./retries.ts";
-export { AsyncTracker, Lazy } from "./trackers.ts";
-export { SingleFileTracker } from "../util/sync_tracking.ts";
+export { AsyncTracker, Lazy, SingleFileTracker } from "./trackers.ts";
 export { ErrRequeue } from "../queue/errors.ts";

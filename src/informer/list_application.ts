@@ -285,34 +285,31 @@ export class ListNotifications<T> {
 
 /** A place in the notifications of a list; `isWhole`: with the updates of unchanged objects. */
 export class ListCursor<T> {
-  readonly #list: ListNotifications<T>;
+  readonly list: ListNotifications<T>;
   readonly #isWhole: boolean;
   #next = 0;
-  #length: number;
+  /** How many are left. */
+  length: number;
 
   constructor(list: ListNotifications<T>, isWhole: boolean, length: number) {
-    this.#list = list;
+    this.list = list;
     this.#isWhole = isWhole;
-    this.#length = length;
-  }
-
-  get length(): number {
-    return this.#length;
+    this.length = length;
   }
 
   /** Another cursor at the same place. */
   copy(): ListCursor<T> {
-    const copy = new ListCursor(this.#list, this.#isWhole, this.#length);
+    const copy = new ListCursor(this.list, this.#isWhole, this.length);
     copy.#next = this.#next;
     return copy;
   }
 
   /** Takes the next one out; `undefined` if none is left. */
   shift(): Notification<T> | undefined {
-    if (this.#length === 0) return undefined;
-    this.#length--;
-    const place = this.#list.placeFrom(this.#next, this.#isWhole);
+    if (this.length === 0) return undefined;
+    this.length--;
+    const place = this.list.placeFrom(this.#next, this.#isWhole);
     this.#next = place + 1;
-    return this.#list.at(place);
+    return this.list.at(place);
   }
 }

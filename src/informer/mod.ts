@@ -7,7 +7,7 @@
 
 export { Controller, type ControllerConfig, type InformerOptions, newInformer } from "./controller.ts";
 export { type CacheSyncErrorOptions } from "./errors.ts";
-export { freezeObject } from "./pipeline.ts";
+export { freezeObject } from "../util/json.ts";
 export { listAll, listAllByNamespace } from "./lister.ts";
 export type { MailboxOptions } from "./mailbox.ts";
 export type { ResourceSource } from "./shared_informer_factory.ts";

@@ -19,6 +19,7 @@ import type { Indexer } from "../store/store.ts";
 import { transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { Listeners } from "../util/errors.ts";
+import { freezeObject } from "../util/json.ts";
 import type { Logger } from "../util/logger.ts";
 import { type Pace, stepObjectsOf } from "../util/turns.ts";
 import { DeltaApplier, quarantiner } from "./delta_applier.ts";
@@ -30,7 +31,7 @@ import type { NamespaceLoops } from "./namespaces/namespace_loops.ts";
 import type { FollowedNamespaces } from "./namespaces/namespace_part.ts";
 import type { Processor } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
-import type { InformerStatus, SnapshotContext, SnapshotRun } from "./snapshot/storage.ts";
+import type { InformerStatus, SnapshotRun } from "./snapshot/storage.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
 import { isSameState } from "../meta/object.ts";
 
@@ -88,7 +89,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   };
   const snapshot = informer.snapshot?.begin<T>({
     ...options,
-    accept: acceptance(options, accepted),
+    accepted,
     quarantine,
     metrics,
     reflector: () => loop,
@@ -182,19 +183,6 @@ function newQueue<T, I extends string>(
   return { queue, intake, takeIn };
 }
 
-/** The function that runs on objects that were transformed in another run of the program, if there is one. */
-function acceptance<T, I extends string>(
-  { store: { holding }, informer: { transform, freezeObjects } }: PipelineOptions<T, I>,
-  accepted: WeakSet<WeakKey>,
-): SnapshotContext<T>["accept"] {
-  if (transform === undefined && !freezeObjects) return undefined;
-  return (object) => {
-    if (holding.isHeld(object)) return;
-    if (freezeObjects) freezeObject(object);
-    accepted.add(object as WeakKey);
-  };
-}
-
 /** The function that runs on every object before it is queued. */
 function wholeTransform<T>(
   { transform, freezeObjects }: { readonly transform?: TransformFunc<T>; readonly freezeObjects?: boolean },
@@ -261,36 +249,4 @@ export class Intake<T> {
       return undefined; // It has no key: the store reports that.
     }
   }
-}
-
-/**
- * Freezes an object and everything in it, so that code which changes it gets a `TypeError` there. Returns the
- * same object. For development: `freezeObjects` of an informer runs it on every object.
- *
- * Stands where client-go has its `MutationDetector`, which compares copies once a second and panics.
- *
- * @example
- * ```ts
- * import { freezeObject } from "@listwatch/cache/informer";
- * const pod = freezeObject({ metadata: { name: "web-1", labels: { app: "web" } } });
- * try {
- *   pod.metadata.labels.app = "db";
- * } catch (error) {
- *   console.log(error instanceof TypeError); // true
- * }
- * ```
- */
-export function freezeObject<T>(object: T): T {
-  // Frozen objects are walked as well, as their members may not be frozen. A set, as there may be circles.
-  const seen = new Set<unknown>();
-  const rest: unknown[] = [object];
-  while (rest.length > 0) {
-    const value = rest.pop();
-    if (typeof value !== "object" || value === null || seen.has(value)) continue;
-    seen.add(value);
-    if (ArrayBuffer.isView(value)) continue; // cannot be frozen
-    Object.freeze(value);
-    for (const part of Object.values(value)) rest.push(part);
-  }
-  return object;
 }

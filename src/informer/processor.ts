@@ -5,11 +5,10 @@ import type { FailedTry } from "../reflector/failures.ts";
 import type { Held, Holding } from "../store/holding.ts";
 import { abortable, sleepUnlessAborted, withTimeLimit } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { Latch, type SyncedMethod } from "../util/deferred.ts";
+import { InitialItems, Latch, type SyncedMethod } from "../util/deferred.ts";
 import { errorMessage, isThenable } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
-import { SingleFileTracker } from "../util/sync_tracking.ts";
 import { Pacer, type Steps, TurnQueue, type Turns } from "../util/turns.ts";
 import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./events.ts";
@@ -214,7 +213,8 @@ class ProcessorListener<T> implements HandlerRegistration {
   readonly #pending: Mailbox<Held<T>>;
   readonly #stop = new AbortController();
   readonly #stopped = new Latch();
-  readonly #tracker = new SingleFileTracker();
+  /** The objects of the initial list that the handler has not handled. */
+  readonly #initial = new InitialItems();
   readonly #labels: MetricLabels;
   readonly name: string;
   isRemoved = false;
@@ -228,14 +228,14 @@ class ProcessorListener<T> implements HandlerRegistration {
   /** The running call has requested the stop itself: it may be the one that waits for its end. */
   #stopsItself = false;
   /** The list that was prepared last. */
-  #prepared: { readonly list: ListNotifications<Held<T>>; readonly cursor: ListCursor<Held<T>> } | undefined;
+  #prepared: ListCursor<Held<T>> | undefined;
 
   constructor(informer: ProcessorOptions<T>, own: ListenerOptions<T>) {
     this.#informer = informer;
     this.#turns = own.turns;
     this.#callHandler = newCaller(own.handler, informer.holding);
     this.#pending = new Mailbox<Held<T>>(own.mailbox, informer.holding.keyFunc, {
-      onInitialMerged: () => this.#tracker.finished(),
+      onInitialMerged: () => this.#initial.popped(1),
       onRemove: own.onOverflow,
     });
     this.name = own.name;
@@ -253,12 +253,12 @@ class ProcessorListener<T> implements HandlerRegistration {
   }
 
   hasSynced(): boolean {
-    return this.#tracker.hasSynced();
+    return this.#initial.latch.isOpen;
   }
 
   readonly synced: SyncedMethod = async (signal) => {
     if (this.hasSynced()) return;
-    await abortable(Promise.race([this.#tracker.synced(), this.#stopped.opened]), signal);
+    await abortable(Promise.race([this.#initial.latch.opened, this.#stopped.opened]), signal);
     if (this.hasSynced()) return;
     throw new InformerStateError(`Cannot wait for ${this.name}: it was stopped before it had synced`);
   };
@@ -266,7 +266,7 @@ class ProcessorListener<T> implements HandlerRegistration {
   /** Queues a notification; it is delivered in a later microtask, never in this turn of the caller. */
   add(notification: Notification<Held<T>>): void {
     if (this.#stop.signal.aborted) return;
-    if (isInitial(notification)) this.#tracker.start();
+    if (isInitial(notification)) this.#initial.remaining++;
     this.#pending.push(notification);
     this.#queued();
   }
@@ -284,7 +284,7 @@ class ProcessorListener<T> implements HandlerRegistration {
   *prepareList(list: ListNotifications<Held<T>>): Steps {
     const cursor = list.cursor(this.isSyncing);
     yield* this.#pending.prepareList(cursor);
-    this.#prepared = { list, cursor };
+    this.#prepared = cursor;
   }
 
   /** Drops the prepared list: waiting notifications are delivered as they are. */
@@ -297,16 +297,16 @@ class ProcessorListener<T> implements HandlerRegistration {
   /** Queues what a list says; updates of unchanged objects only if it is syncing. */
   addList(list: ListNotifications<Held<T>>): void {
     if (this.#stop.signal.aborted) return;
-    const cursor = this.#prepared?.list === list ? this.#prepared.cursor : list.cursor(this.isSyncing);
+    const cursor = this.#prepared?.list === list ? this.#prepared : list.cursor(this.isSyncing);
     this.#prepared = undefined;
-    this.#tracker.start(list.initialAdds);
+    this.#initial.remaining += list.initialAdds;
     this.#pending.pushList(cursor);
     this.#queued();
   }
 
   /** The informer has synced: all of the initial list has been queued here. */
   upstreamHasSynced(): void {
-    this.#tracker.upstreamHasSynced();
+    this.#initial.populate(this.#initial.remaining);
   }
 
   /** The listener or its informer is being stopped: records whether the handler's running call does it. */
@@ -369,7 +369,7 @@ class ProcessorListener<T> implements HandlerRegistration {
         (monotonicNow(clock) - startMs) / 1_000,
         this.#labels,
       );
-      if (isInitial(next)) this.#tracker.finished();
+      if (isInitial(next)) this.#initial.popped(1);
       if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
       if (pacer.spend()) await pacer.rest();
     }

@@ -164,15 +164,9 @@ function isNamespaceSet(namespaces: NamespaceNames): namespaces is NamespaceSet 
 /** Refuses what no informer could work with, before anything is made of it. */
 export function checkInformerOptions<T, I extends string>(
   name: string,
-  source: ListerWatcher<T>,
   options: SharedIndexInformerOptions<T, I>,
 ): void {
-  const { resyncPeriodMs = 0, handlerStopTimeoutMs, reflector, snapshot, queue } = options;
+  const { resyncPeriodMs = 0, handlerStopTimeoutMs, reflector } = options;
   requireNumbers(`make an informer of ${name}`, { handlerStopTimeoutMs }, { mayBeInfinite: true });
   checkReflectorOptions(name, { ...reflector, resyncPeriodMs });
-  if (source.namespaces && (snapshot || queue)) {
-    const what = snapshot ? "a snapshot" : "a queue of your own";
-    const why = "its source lists namespaces one by one";
-    throw new TypeError(`Cannot make an informer of ${name} with ${what}: ${why}; leave it out`);
-  }
 }

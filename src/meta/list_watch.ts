@@ -48,6 +48,11 @@ export interface NamespaceNames {
   has(name: string): boolean;
   /** Calls a listener after each change, until the returned function is called. */
   onChange(listener: () => void): () => void;
+  /**
+   * Makes one list of a list of each namespace.
+   * @internal
+   */
+  listEach<T>(list: (namespace: string) => Promise<ListPage<T>>): Promise<ListPage<T>>;
 }
 
 /** The options of a list or a watch, as Kubernetes names them; an absent or empty one is not sent. */

@@ -10,7 +10,7 @@ import { type OnTransformFailure, transformed, type TransformFunc } from "../sto
 import { abortable } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { Deque } from "../util/collections.ts";
-import { Latch, type SyncedMethod, Wakeup } from "../util/deferred.ts";
+import { InitialItems, type SyncedMethod, Wakeup } from "../util/deferred.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";
 import { FIFOClosedError } from "./errors.ts";
 import type {
@@ -23,31 +23,6 @@ import type {
   Queued,
   SyncProcessFunc,
 } from "./queue.ts";
-
-/** Whether the items of the first list were popped: populated, and none of them left. Latched once true. */
-class InitialPopulation {
-  /** Open once the first list was popped. */
-  readonly latch: Latch = new Latch();
-  /** Whether anything was added. */
-  isPopulated = false;
-  /** How many items of the first list are queued or in process. */
-  remaining = 0;
-  /** Whether the first list has several parts, and some are to come. */
-  isHeld = false;
-
-  /** Notes an add; `count` items of a first list must be popped before the queue has synced. */
-  populate(count = 0): void {
-    if (this.isPopulated || this.isHeld) return;
-    this.isPopulated = true;
-    this.remaining = count;
-    this.popped(0);
-  }
-
-  popped(count: number): void {
-    this.remaining -= count;
-    if (this.isPopulated && this.remaining === 0) this.latch.open();
-  }
-}
 
 /** How slow consumers are reported: over 100 ms an item (1 s a batch) while more than 10 others wait. */
 export interface SlowTraceOptions {
@@ -98,7 +73,7 @@ export abstract class PoppingQueue<I, P = unknown> {
    */
   protected readonly consumers: Wakeup = new Wakeup();
   /** @internal */
-  protected readonly population: InitialPopulation = new InitialPopulation();
+  protected readonly population: InitialItems = new InitialItems();
   readonly #options: SlowTraceOptions;
   #closed = false;
 

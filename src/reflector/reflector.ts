@@ -113,9 +113,7 @@ export class Reflector<T> {
     const reports = this.#reports = new ReflectorReports(settings);
     const metrics = this.#metrics = settings.metrics &&
       new ReflectorMetrics(settings.metrics, settings);
-    const record = this.#record = {
-      state: initialState({ ...settings, resuming: settings.snapshot?.resuming }),
-    };
+    const record = this.#record = { state: initialState(settings) };
     this.#writer = new StoreWriter(store, {
       ...settings,
       measured: metrics,

@@ -4,11 +4,11 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/object.t
 import type { Quarantined } from "../meta/list_watch.ts";
 import type { GroupVersionKind } from "../meta/resource.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
-import { Backoff, REFLECTOR_BACKOFF } from "../util/backoff.ts";
+import { doublingDelays, FIRST_DELAY_MS, LONGEST_DELAY_MS } from "../util/backoff.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { defined } from "../util/json.ts";
-import type { Logger } from "../util/logger.ts";
-import type { Metrics } from "../util/metrics.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
+import { guardedMetrics, type Metrics } from "../util/metrics.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { RetryBackoff } from "./failures.ts";
 import { Quarantine } from "./quarantine.ts";
@@ -148,14 +148,13 @@ type Optional =
   | keyof Pick<
     ReflectorOptions,
     | "expectedKind"
-    | "logger"
     | "metrics"
     | "onQuarantined"
     | "watchErrorHandler"
   >
   | keyof Pick<ReflectorWiring, "holdText" | "intake" | "knownObjects" | "snapshot">;
 
-const DEFAULTS: Required<Omit<Given, Optional | "backoff" | "name" | "quarantine">> = {
+const DEFAULTS: Required<Omit<Given, Optional | "backoff" | "logger" | "name" | "quarantine">> = {
   resyncPeriodMs: 0,
   minWatchTimeoutMs: 300_000,
   watchListPageSize: 0,
@@ -174,7 +173,10 @@ const DEFAULTS: Required<Omit<Given, Optional | "backoff" | "name" | "quarantine
 };
 
 /** A reflector's options, with defaults for those that were left out. */
-export interface ReflectorSettings extends Required<Omit<Given, Optional>>, Pick<Given, Optional> {}
+export interface ReflectorSettings extends Required<Omit<Given, Optional>>, Pick<Given, Optional> {
+  /** Handed in with a snapshot, so that a program without one is bundled without it. */
+  readonly resuming: Resuming | undefined;
+}
 
 /** Checks options, and adds what they leave out. */
 export function settingsOf(
@@ -184,12 +186,16 @@ export function settingsOf(
 ): ReflectorSettings {
   checkReflectorOptions(name, options);
   const { random = DEFAULTS.random } = options;
+  const logger = guardedLogger(options.logger);
   return {
     quarantine: wiring.quarantine ?? new Quarantine({ ...options, name }),
-    backoff: new Backoff(REFLECTOR_BACKOFF, { random }),
+    backoff: doublingDelays({ firstMs: FIRST_DELAY_MS, longestMs: LONGEST_DELAY_MS, random }),
     ...DEFAULTS,
     ...defined({ ...options, ...wiring }),
     minWatchTimeoutMs: Math.max(options.minWatchTimeoutMs ?? 0, DEFAULTS.minWatchTimeoutMs),
     name,
+    logger,
+    metrics: guardedMetrics(options.metrics, logger),
+    resuming: wiring.snapshot?.resuming,
   };
 }

@@ -2,8 +2,8 @@
 
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { callGuarded, Listeners } from "../util/errors.ts";
-import { guardedLogger, type LogFields, type Logger, logsThrown, News } from "../util/logger.ts";
-import { guardedMetrics, type MetricLabels, type Metrics } from "../util/metrics.ts";
+import { type LogFields, type Logger, logsThrown, News } from "../util/logger.ts";
+import type { MetricLabels, Metrics } from "../util/metrics.ts";
 import { codeOf } from "./failures.ts";
 import type { ReflectorSettings } from "./reflector_options.ts";
 import type { Effect, ReflectorStatus } from "./state.ts";
@@ -21,7 +21,7 @@ export class ReflectorReports {
   constructor({ name, watchErrorHandler, logger }: ReflectorSettings) {
     this.#name = name;
     this.#watchErrorHandler = watchErrorHandler;
-    this.#logger = guardedLogger(logger);
+    this.#logger = logger;
     this.listeners = new Listeners(this.#logsThrown("a status listener"));
   }
 
@@ -60,11 +60,8 @@ export class ReflectorMetrics {
   readonly onWatchBytes = (bytes: number): void => this.#count("reflector_watch_bytes_total", bytes);
   #cycles = 0;
 
-  constructor(
-    metrics: Metrics,
-    { name, clock, logger }: Pick<ReflectorSettings, "name" | "clock" | "logger">,
-  ) {
-    this.#metrics = guardedMetrics(metrics, guardedLogger(logger));
+  constructor(metrics: Metrics, { name, clock }: Pick<ReflectorSettings, "name" | "clock">) {
+    this.#metrics = metrics;
     this.#clock = clock;
     this.#labels = { name };
   }

@@ -15,6 +15,7 @@ import { fieldText, type FieldTexts, NO_VALUES } from "./field_tree.ts";
 import { afterPlainString, QUOTE } from "./json_walk.ts";
 import { isRecord, isTextOrAbsent } from "../util/json.ts";
 import { type Members, packedPlaces, Shapes } from "./object_shape.ts";
+import type { Span } from "./object_walk.ts";
 import {
   type ItemType,
   type ObjectHead,
@@ -94,28 +95,28 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     end: number,
     type?: ItemType,
   ): ObjectText | undefined {
-    const { kindStart, kindEnd, apiVersionStart, apiVersionEnd, metadataStart, cutCount } = this.walk;
+    const { walk } = this;
     this.#bytes = bytes;
     let kind: unknown;
     let apiVersion: unknown;
     let from = start;
-    if (type !== undefined && kindStart === 0 && apiVersionStart === 0 && metadataStart > 0) {
+    if (
+      type !== undefined && walk.kind.start === 0 && walk.apiVersion.start === 0 && walk.metadata.start > 0
+    ) {
       const prefix = this.#prefixOf(type);
       if (prefix.length > ROOM) return undefined;
       from = start + 1 - prefix.length;
       bytes.set(prefix, from);
       ({ kind, apiVersion } = type);
     }
-    if (kindStart > 0) kind = this.#typeText(this.#lastKind, kindStart, kindEnd);
-    if (apiVersionStart > 0) {
-      apiVersion = this.#typeText(this.#lastApiVersion, apiVersionStart, apiVersionEnd);
-    }
-    const { isUsual, nameStart, nameEnd } = this.walk;
-    const key = isUsual && nameStart > 0 && nameEnd - nameStart > 2 ? this.#keyText() : undefined;
-    const shape = key && this.#shapes.shapeOf(bytes, this.walk.noted, from !== start);
+    if (walk.kind.start > 0) kind = this.#typeText(this.#lastKind, walk.kind);
+    if (walk.apiVersion.start > 0) apiVersion = this.#typeText(this.#lastApiVersion, walk.apiVersion);
+    const { isUsual, name } = walk;
+    const key = isUsual && name.start > 0 && name.end - name.start > 2 ? this.#keyText() : undefined;
+    const shape = key && this.#shapes.shapeOf(bytes, walk.noted, from !== start);
     const head = { kind, apiVersion, metadata: this.#metadata(key, !shape) };
     const fields = this.#fieldTexts(from === start ? undefined : type);
-    const textEnd = cutCount === 0 ? end : this.compact(bytes, end);
+    const textEnd = walk.cutCount === 0 ? end : this.compact(bytes, end);
     const text = decodeUtf8(bytes.subarray(from, textEnd));
     if (!shape) return new ObjectText(text, head, key, fields, null);
     const { places } = this.#shapes;
@@ -157,22 +158,20 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
   #metadata(key: string | undefined, readsLabels: boolean): unknown {
     const { walk } = this;
     if (key === undefined) {
-      if (walk.metadataStart === 0) return undefined;
-      const metadata = JSON.parse(this.#decoded(walk.metadataStart, walk.metadataEnd));
+      if (walk.metadata.start === 0) return undefined;
+      const metadata = JSON.parse(this.#decoded(walk.metadata.start, walk.metadata.end));
       return isRecord(metadata) ? withoutManagedFields(metadata) : metadata;
     }
-    const namespace = walk.namespaceStart === 0
+    const namespace = walk.namespace.start === 0
       ? undefined
-      : this.#strings.at(this.#bytes, walk.namespaceStart + 1, walk.namespaceEnd - 1)[0];
+      : this.#strings.at(this.#bytes, walk.namespace.start + 1, walk.namespace.end - 1)[0];
     return {
       name: namespace ? key.slice(namespace.length + 1) : key,
       namespace,
-      uid: walk.uidStart === 0 ? undefined : this.#decoded(walk.uidStart + 1, walk.uidEnd - 1),
-      resourceVersion: walk.versionStart === 0
-        ? undefined
-        : this.#decoded(walk.versionStart + 1, walk.versionEnd - 1),
-      labels: readsLabels && walk.labelsStart > 0
-        ? JSON.parse(this.#decoded(walk.labelsStart, walk.labelsEnd))
+      uid: this.#string(walk.uid),
+      resourceVersion: this.#string(walk.version),
+      labels: readsLabels && walk.labels.start > 0
+        ? JSON.parse(this.#decoded(walk.labels.start, walk.labels.end))
         : undefined,
     };
   }
@@ -182,7 +181,12 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     return decodeUtf8(this.#bytes.subarray(start, end));
   }
 
-  #typeText(last: TypeText, start: number, end: number): unknown {
+  /** A string without escapes, if it is there. */
+  #string({ start, end }: Span): string | undefined {
+    return start === 0 ? undefined : this.#decoded(start + 1, end - 1);
+  }
+
+  #typeText(last: TypeText, { start, end }: Span): unknown {
     if (!isTextAt(this.#bytes, start, end, last.text)) {
       last.text = this.#decoded(start, end);
       last.value = JSON.parse(last.text);
@@ -195,15 +199,17 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
    * was joined of two.
    */
   #keyText(): string {
-    const { namespaceStart, namespaceEnd, nameStart, nameEnd } = this.walk;
+    const { namespace, name } = this.walk;
     const bytes = this.#bytes;
-    const slash = namespaceStart === 0 ? 0 : namespaceEnd - namespaceStart - 2;
-    if (slash === 0) return this.#decoded(nameStart + 1, nameEnd - 1);
-    const length = slash + nameEnd - nameStart - 1;
+    const slash = namespace.start === 0 ? 0 : namespace.end - namespace.start - 2;
+    if (slash === 0) return this.#decoded(name.start + 1, name.end - 1);
+    const length = slash + name.end - name.start - 1;
+    const namespaceAt = namespace.start + 1;
+    const nameAt = name.start - slash;
     const key = length > MAX_KEY ? new Uint8Array(length) : this.#key;
-    for (let i = 0; i < slash; i++) key[i] = bytes[namespaceStart + 1 + i];
+    for (let i = 0; i < slash; i++) key[i] = bytes[namespaceAt + i];
     key[slash] = 0x2f;
-    for (let i = slash + 1; i < length; i++) key[i] = bytes[nameStart - slash + i];
+    for (let i = slash + 1; i < length; i++) key[i] = bytes[nameAt + i];
     return decodeUtf8(key.subarray(0, length));
   }
 

@@ -33,12 +33,23 @@ const MAX_SHAPE = 4096;
 /** The events of a watch that have an object. */
 export type ObjectEventType = "ADDED" | "MODIFIED" | "DELETED";
 
+/** A part of the text: where it begins, and where it ends; it begins at 0 if it is not there. */
+export interface Span {
+  start: number;
+  end: number;
+}
+
+/** Notes where a part is; returns its end. */
+function note(span: Span, start: number, end: number): number {
+  span.start = start;
+  return span.end = end;
+}
+
 /** The walked part: the object, its metadata, its labels or annotations, a member, or what is inside one. */
 type Part = "object" | "metadata" | "strings" | "member" | "other";
 
 /**
- * Where the parts of the object are that was walked last; 0 for a part that it does not have. Strings include
- * their quotes.
+ * Where the parts of the object are that was walked last. Strings include their quotes.
  *
  * An API server's objects have no key of the first two levels twice, or with escapes, nor twice one that
  * leads to a field of an index, and are not that deep: such an object is left to `JSON.parse`, so that there
@@ -48,27 +59,21 @@ export class ObjectWalk {
   /** The type of a watch's line, and where its object begins. */
   eventType: ObjectEventType = "ADDED";
   objectStart = 0;
-  kindStart = 0;
-  kindEnd = 0;
-  apiVersionStart = 0;
-  apiVersionEnd = 0;
-  metadataStart = 0;
-  metadataEnd = 0;
+  readonly kind: Span = { start: 0, end: 0 };
+  readonly apiVersion: Span = { start: 0, end: 0 };
+  readonly metadata: Span = { start: 0, end: 0 };
   /**
    * Whether the metadata is as usual: name, namespace, uid and resourceVersion are strings without escapes,
    * labels and annotations objects of strings, times strings or null. Then it need not be parsed.
    */
   isUsual = false;
-  nameStart = 0;
-  nameEnd = 0;
-  namespaceStart = 0;
-  namespaceEnd = 0;
-  uidStart = 0;
-  uidEnd = 0;
-  versionStart = 0;
-  versionEnd = 0;
-  labelsStart = 0;
-  labelsEnd = 0;
+  readonly name: Span = { start: 0, end: 0 };
+  readonly namespace: Span = { start: 0, end: 0 };
+  readonly uid: Span = { start: 0, end: 0 };
+  readonly version: Span = { start: 0, end: 0 };
+  readonly labels: Span = { start: 0, end: 0 };
+  /** The members of the metadata that are plain strings, by the lengths of their names. */
+  readonly #strings: readonly ({ readonly key: Uint8Array; readonly span: Span } | undefined)[];
   /** How many values of fields were found; each is between `starts` and `ends`, for the paths of its node. */
   found = 0;
   readonly nodes: FieldNode[] = [];
@@ -97,6 +102,15 @@ export class ObjectWalk {
   );
   #maxDepth = MAX_DEPTH;
 
+  constructor() {
+    const strings = [];
+    strings[UID.length] = { key: UID, span: this.uid };
+    strings[NAME.length] = { key: NAME, span: this.name };
+    strings[NAMESPACE.length] = { key: NAMESPACE, span: this.namespace };
+    strings[RESOURCE_VERSION.length] = { key: RESOURCE_VERSION, span: this.version };
+    this.#strings = strings;
+  }
+
   /**
    * The newline of the line of a watch that begins here, if it is an event of an object as API servers write
    * them; otherwise -1.
@@ -113,9 +127,9 @@ export class ObjectWalk {
 
   /** The end of the object that begins here; -1 if it is none, or one that is left to the parser. */
   object(bytes: Uint8Array, start: number, root: FieldNode): number {
-    this.kindStart =
-      this.apiVersionStart =
-      this.metadataStart =
+    this.kind.start =
+      this.apiVersion.start =
+      this.metadata.start =
       this.found =
       this.cutCount =
         0;
@@ -238,11 +252,11 @@ export class ObjectWalk {
     child: FieldNode | undefined,
   ): number {
     if (length === 8 && isAt(bytes, key, METADATA)) {
-      if (this.metadataStart > 0) return -1;
-      this.metadataStart = value;
-      return this.metadataEnd = bytes[value] === OPEN_BRACE
+      if (this.metadata.start > 0) return -1;
+      const end = bytes[value] === OPEN_BRACE
         ? this.#members(bytes, value, child ?? NOTHING, "metadata")
         : this.#value(bytes, value, child);
+      return note(this.metadata, value, end);
     }
     const end = bytes[value] === OPEN_BRACE
       ? this.#members(
@@ -253,24 +267,22 @@ export class ObjectWalk {
       )
       : this.#value(bytes, value, child);
     if (length === 4 && isAt(bytes, key, KIND)) {
-      if (this.kindStart > 0) return -1;
-      this.kindStart = value;
-      this.kindEnd = end;
+      if (this.kind.start > 0) return -1;
+      note(this.kind, value, end);
     } else if (length === 10 && isAt(bytes, key, API_VERSION)) {
-      if (this.apiVersionStart > 0) return -1;
-      this.apiVersionStart = value;
-      this.apiVersionEnd = end;
+      if (this.apiVersion.start > 0) return -1;
+      note(this.apiVersion, value, end);
     }
     return end;
   }
 
   #beginMetadata(): void {
     this.isUsual = true;
-    this.nameStart =
-      this.namespaceStart =
-      this.uidStart =
-      this.versionStart =
-      this.labelsStart =
+    this.name.start =
+      this.namespace.start =
+      this.uid.start =
+      this.version.start =
+      this.labels.start =
         0;
   }
 
@@ -283,49 +295,23 @@ export class ObjectWalk {
     child: FieldNode | undefined,
   ): number {
     let end = -1;
-    switch (length) {
-      case 3:
-        if (!isAt(bytes, key, UID)) break;
-        end = this.#plain(bytes, value);
-        this.uidStart = value;
-        this.uidEnd = end;
-        break;
-      case 4:
-        if (!isAt(bytes, key, NAME)) break;
-        end = this.#plain(bytes, value);
-        this.nameStart = value;
-        this.nameEnd = end;
-        break;
-      case 6:
-        if (!isAt(bytes, key, LABELS)) break;
-        end = this.#strings(bytes, value, child);
-        this.labelsStart = value;
-        this.labelsEnd = end;
-        return end < 0 ? this.#value(bytes, value, child) : end;
-      case 9:
-        if (!isAt(bytes, key, NAMESPACE)) break;
-        end = this.#plain(bytes, value);
-        this.namespaceStart = value;
-        this.namespaceEnd = end;
-        break;
-      case 11:
-        if (!isAt(bytes, key, ANNOTATIONS)) break;
-        end = this.#strings(bytes, value, child);
-        return end < 0 ? this.#value(bytes, value, child) : end;
-      case 13:
-        if (child !== undefined || !isAt(bytes, key, MANAGED_FIELDS)) break;
+    const string = this.#strings[length];
+    if (string !== undefined) {
+      if (isAt(bytes, key, string.key)) end = note(string.span, value, this.#plain(bytes, value));
+    } else if (length === 6) {
+      if (isAt(bytes, key, LABELS)) end = note(this.labels, value, this.#texts(bytes, value, child));
+      if (end >= 0) return end;
+    } else if (length === 11) {
+      if (isAt(bytes, key, ANNOTATIONS)) end = this.#texts(bytes, value, child);
+      if (end >= 0) return end;
+    } else if (length === 13) {
+      if (child === undefined && isAt(bytes, key, MANAGED_FIELDS)) {
         return this.#shapes.afterValue(bytes, value, MAX_DEPTH);
-      case 15:
-        if (!isAt(bytes, key, RESOURCE_VERSION)) break;
-        end = this.#plain(bytes, value);
-        this.versionStart = value;
-        this.versionEnd = end;
-        break;
-      case 17: {
-        const isTime = bytes[value] === QUOTE || bytes[value] === 0x6e; // null
-        if (!isTime && (isAt(bytes, key, CREATION_TIMESTAMP) || isAt(bytes, key, DELETION_TIMESTAMP))) {
-          this.isUsual = false;
-        }
+      }
+    } else if (length === 17) {
+      const isTime = bytes[value] === QUOTE || bytes[value] === 0x6e; // null
+      if (!isTime && (isAt(bytes, key, CREATION_TIMESTAMP) || isAt(bytes, key, DELETION_TIMESTAMP))) {
+        this.isUsual = false;
       }
     }
     return end < 0 || child !== undefined ? this.#value(bytes, value, child) : end;
@@ -339,7 +325,7 @@ export class ObjectWalk {
   }
 
   /** The end of an object of strings; of several under one key, the last one counts. */
-  #strings(bytes: Uint8Array, value: number, child: FieldNode | undefined): number {
+  #texts(bytes: Uint8Array, value: number, child: FieldNode | undefined): number {
     const isObject = bytes[value] === OPEN_BRACE;
     if (isObject && child !== undefined) return this.#members(bytes, value, child, "strings");
     const end = isObject ? afterStrings(bytes, value) : -1;

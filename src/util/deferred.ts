@@ -46,6 +46,31 @@ export class Latch {
   }
 }
 
+/** Whether the items of a first list were handled: it is whole, and none of them left. Latched once true. */
+export class InitialItems {
+  /** Open once the first list was handled. */
+  readonly latch: Latch = new Latch();
+  /** Whether the first list is whole. */
+  isPopulated = false;
+  /** How many items of the first list are queued or in process. */
+  remaining = 0;
+  /** Whether the first list has several parts, and some are to come. */
+  isHeld = false;
+
+  /** The first list is whole; `count` items of it must be handled. */
+  populate(count = 0): void {
+    if (this.isPopulated || this.isHeld) return;
+    this.isPopulated = true;
+    this.remaining = count;
+    this.popped(0);
+  }
+
+  popped(count: number): void {
+    this.remaining -= count;
+    if (this.isPopulated && this.remaining === 0) this.latch.open();
+  }
+}
+
 /** Callers that wait for something to happen, which may happen again. */
 export class Wakeup {
   #next: PromiseWithResolvers<void> | undefined;

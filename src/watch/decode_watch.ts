@@ -72,9 +72,10 @@ export function decodeWatch<T>(
   body: ReadableStream<Uint8Array>,
   options: DecodeWatchOptions<T>,
 ): WatchStream<T> {
-  const { maxFrameBytes = DEFAULT_MAX_FRAME_BYTES } = options;
+  const { maxFrameBytes = DEFAULT_MAX_FRAME_BYTES, asText } = options;
   requireNumbers("decode a watch", { maxFrameBytes }, { least: 1, mayBeInfinite: true });
-  return new WatchBatches<T>(body, maxFrameBytes, options);
+  const validate = asText === undefined ? options.validate : textValidator(options.validate, asText);
+  return new WatchBatches<T>(body, { ...options, maxFrameBytes, validate });
 }
 
 /** The Status of a frame that could not be decoded, as client-go's `NewClientErrorReporter` makes it. */
@@ -101,25 +102,21 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   readonly #reader: ByteReader;
   readonly #events: EventReader<unknown>;
   readonly #cutter: LineCutter<unknown>;
-  readonly #validate: ValidateFrame<T>;
-  readonly #subject: string;
-  readonly #onBytes: DecodeWatchOptions<T>["onBytes"];
-  readonly #signal: AbortSignal | undefined;
+  readonly #options: DecodeWatchOptions<T>;
   readonly #unlink: (() => void) | undefined;
   #ended = false;
   // The error that the next call throws, once everything before it was delivered.
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(body: ReadableStream<Uint8Array>, maxFrameBytes: number, options: DecodeWatchOptions<T>) {
+  constructor(
+    body: ReadableStream<Uint8Array>,
+    options: DecodeWatchOptions<T> & { readonly maxFrameBytes: number },
+  ) {
+    const { asText, projection, maxFrameBytes, signal } = options;
+    this.#options = options;
     this.#reader = openByteReader(body);
-    this.#events = (options.asText?.reader ?? new ObjectParser()).events(options.projection);
+    this.#events = (asText?.reader ?? new ObjectParser()).events(projection);
     this.#cutter = new LineCutter(maxFrameBytes, this.#events);
-    this.#validate = options.asText === undefined
-      ? options.validate
-      : textValidator(options.validate, options.asText);
-    this.#subject = options.subject ?? "the resource";
-    this.#onBytes = options.onBytes;
-    const signal = this.#signal = options.signal;
     this.#unlink = signal && onAbort(signal, () => this.#fail(signal.reason));
   }
 
@@ -138,7 +135,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
       const chunk = await this.#read();
       if (this.#ended) continue; // left or aborted meanwhile
       const batch = this.#decode(chunk);
-      if (chunk !== undefined) this.#onBytes?.(chunk.byteLength);
+      if (chunk !== undefined) this.#options.onBytes?.(chunk.byteLength);
       if (batch.length > 0) return { done: false, value: batch };
     }
   }
@@ -153,7 +150,8 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     try {
       return await this.#reader.read();
     } catch (error) {
-      this.#fail(newNetworkError(`Cannot read the watch of ${this.#subject}: it was cut off`, error));
+      const { subject = "the resource" } = this.#options;
+      this.#fail(newNetworkError(`Cannot read the watch of ${subject}: it was cut off`, error));
       return undefined;
     }
   }
@@ -194,7 +192,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
       return false;
     }
     try {
-      batch.push(this.#validate(value));
+      batch.push(this.#options.validate(value));
       return true;
     } catch (error) {
       this.#fail(error);
@@ -217,7 +215,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     if (this.#ended) return;
     this.#ended = true;
     this.#unlink?.();
-    this.#reader.cancel(this.#signal?.aborted ? this.#signal.reason : undefined);
+    this.#reader.cancel(this.#options.signal?.reason);
   }
 }
 

@@ -8,8 +8,9 @@ import { isRecord, jsonFault } from "../util/json.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { Pacer } from "../util/turns.ts";
 import { openByteReader } from "../util/byte_reader.ts";
-import { Utf8Stream } from "../util/bytes.ts";
+import { decodeUtf8 } from "../util/bytes.ts";
 import type { Projection } from "../text/field_tree.ts";
+import { PiecedBytes } from "../text/line_cutter.ts";
 import { ItemTooLargeError, ListCutter } from "../text/list_cutter.ts";
 import { type ItemType, type ObjectHead, ObjectParser } from "../text/object_reader.ts";
 import { type ObjectsAsText, ObjectText } from "../text/object_text_reader.ts";
@@ -80,7 +81,7 @@ export async function decodeList<T>(
   const { maxItemBytes = MAX_ITEM_BYTES, maxListBytes = MAX_LIST_BYTES } = options;
   requireNumbers("decode a list", { maxItemBytes, maxListBytes }, { least: 1, mayBeInfinite: true });
   const collector = new ItemCollector<T>(options);
-  let head = "";
+  const head = new PiecedBytes();
   const failure = (what: string, cause?: unknown) =>
     new DecodeError(`Cannot list ${subject}: ${what}`, { cause });
   const notJson = (error: unknown) =>
@@ -94,13 +95,10 @@ export async function decodeList<T>(
     onItems: (prefix) => collector.begin(prefix),
   });
   const limit = { maxBytes: maxListBytes, hint: "ask for pages (limit), or raise maxListBytes" };
-  const quoted = new Utf8Stream();
   await readBody(body, subject, { ...options, ...limit }, (chunk) => {
-    if (head.length <= QUOTED && chunk !== undefined) {
-      head = (head + quoted.decode(chunk.subarray(0, 4 * QUOTED + 4))).slice(0, QUOTED + 1);
-    }
+    if (head.length < QUOTED_BYTES) head.add(chunk.subarray(0, QUOTED_BYTES - head.length));
     try {
-      if (chunk !== undefined) cutter.push(chunk);
+      cutter.push(chunk);
     } catch (error) {
       if (error instanceof ItemTooLargeError) {
         throw failure(`${error.message}; raise maxItemBytes if there are such objects`, error);
@@ -132,8 +130,9 @@ const LEAST_ITEM_BYTES = 512;
 /** The longest answer that is read as one text. */
 const MAX_TEXT_BYTES = 64 * 1024 * 1024;
 
-/** How many characters of a bad answer are quoted. */
+/** How many characters of a bad answer are quoted, and the bytes that such a text, and more, may have. */
 const QUOTED = 60;
+const QUOTED_BYTES = 4 * QUOTED + 4;
 
 /** Receives items as they arrive: adds their type, validates them, and quarantines those not accepted. */
 class ItemCollector<T> {
@@ -223,27 +222,14 @@ export async function readText(
   subject: string,
   options: Pick<DecodeListOptions, "signal" | "onBytes"> = {},
 ): Promise<string> {
-  const parts: string[] = [];
+  const text = new PiecedBytes();
   const limit = { maxBytes: MAX_TEXT_BYTES, hint: "ask for less, or read it as a stream (Cluster.open)" };
-  const decoder = new Utf8Stream();
-  await readBody(
-    body,
-    subject,
-    { ...options, ...limit },
-    (chunk) => parts.push(chunk === undefined ? decoder.end() : decoder.decode(chunk)),
-  );
-  try {
-    return parts.join("");
-  } catch (error) {
-    throw new DecodeError(
-      `Cannot read the answer for ${subject}: it is longer than this runtime's longest text; request pages (limit)`,
-      { cause: error },
-    );
-  }
+  await readBody(body, subject, { ...options, ...limit }, (chunk) => text.add(chunk));
+  return decodeUtf8(text.all);
 }
 
 /**
- * Reads a body to its end, a chunk at a time, then `undefined`. An error that `onChunk` throws ends the
+ * Reads a body to its end, a chunk at a time. An error that `onChunk` throws ends the
  * reading. If the body comes faster than it is read, others get a turn every few milliseconds.
  */
 export async function readBody(
@@ -254,7 +240,7 @@ export async function readBody(
     /** What to do about a longer body, for the error text. */
     readonly hint: string;
   },
-  onChunk: (chunk: Uint8Array | undefined) => void,
+  onChunk: (chunk: Uint8Array) => void,
 ): Promise<void> {
   const { signal, onBytes, clock, maxBytes, hint } = options;
   let bytes = 0;
@@ -272,7 +258,7 @@ export async function readBody(
         throw newNetworkError(`Cannot read the answer for ${subject}: it was cut off`, error);
       }
       signal?.throwIfAborted();
-      if (chunk === undefined) return onChunk(undefined);
+      if (chunk === undefined) return;
       bytes += chunk.byteLength;
       if (bytes > maxBytes) {
         throw new DecodeError(
@@ -294,7 +280,8 @@ const TURN_MS = 4;
 const TURN_CHUNKS = 8;
 
 /** The beginning of an answer, without what is, or where it was cut may be, a credential sent back. */
-function quote(text: string): string {
+function quote(head: PiecedBytes): string {
+  const text = decodeUtf8(head.all);
   // deno-lint-ignore listwatch/linear-regex -- 60 characters
   const start = text.length > QUOTED ? text.slice(0, QUOTED).replace(/[\w.~+/=-]*$/, "…") : text;
   return JSON.stringify(start.replace(/[\w.~+/=-]{16,}/g, "…"));

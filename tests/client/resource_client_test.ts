@@ -3,6 +3,7 @@ import {
   isExpired,
   isForbidden,
   type KubernetesObject,
+  NamespaceSet,
   newCluster,
   parseResource,
   StatusError,
@@ -44,7 +45,7 @@ async function all<T>(stream: AsyncIterable<readonly T[]>): Promise<T[]> {
 }
 
 describe("ResourceClient of several namespaces", () => {
-  const namespaces = { names: ["a", "b"], has: () => true, onChange: () => () => {} };
+  const namespaces = new NamespaceSet(["a", "b"]);
   const versions: Record<string, string> = { a: "10", b: "9" };
   const ages: Record<string, string> = { a: "0", b: "7" };
 

@@ -582,7 +582,12 @@ describe("SharedIndexInformer: its options", () => {
     for (const options of wrong) {
       assert.throws(() => new SharedIndexInformer(source, options), RangeError, JSON.stringify(options));
     }
-    const namespaces = { names: ["a"], has: () => true, onChange: () => () => {} };
+    const namespaces = {
+      names: ["a"],
+      has: () => true,
+      onChange: () => () => {},
+      listEach: () => Promise.reject(),
+    };
     assert.throws(() => new SharedIndexInformer(Object.assign(source, { namespaces })), {
       name: "TypeError",
       message: /its `namespaces` must be a NamespaceSet$/,

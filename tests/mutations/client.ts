@@ -188,14 +188,14 @@ export const CLIENT_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "client: a list of several namespaces is at the newest version",
-    file: "src/client/rest_resource.ts",
+    file: "src/informer/namespaces/namespace_set.ts",
     find: 'resourceVersion: versions[0] ?? ""',
     replace: 'resourceVersion: versions.at(-1) ?? ""',
     test: "tests/client/resource_client_test.ts",
   },
   {
     name: "client: what is quarantined in several namespaces is lost",
-    file: "src/client/rest_resource.ts",
+    file: "src/informer/namespaces/namespace_set.ts",
     find: "quarantined: all.flatMap(({ quarantined = [] }) => quarantined),",
     replace: "",
     test: "tests/client/resource_client_test.ts",

@@ -78,7 +78,7 @@ export const QUEUE_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "queue: an event of a namespace that is watched already ends the first list of all",
-    file: "src/queue/atomic_fifo.ts",
+    file: "src/util/deferred.ts",
     find: "if (this.isPopulated || this.isHeld) return;",
     replace: "if (this.isPopulated) return;",
     test: "tests/queue/real_fifo_test.ts",
@@ -254,7 +254,7 @@ export const QUEUE_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "queue: a queue whose population is held has synced with its first batch",
-    file: "src/queue/atomic_fifo.ts",
+    file: "src/util/deferred.ts",
     find: "    if (this.isPopulated && this.remaining === 0) this.latch.open();",
     replace: "    if (this.remaining === 0) this.latch.open();",
     test: "tests/queue/real_fifo_test.ts",

@@ -426,8 +426,8 @@ export const TEXT_FAULTS: readonly SuiteMutation[] = [
   {
     name: "text: annotations may be anything",
     file: "src/text/object_walk.ts",
-    find: "        end = this.#strings(bytes, value, child);\n        return",
-    replace: "        return",
+    find: "      if (isAt(bytes, key, ANNOTATIONS)) end = this.#texts(bytes, value, child);\n",
+    replace: "",
     test: "tests/text/object_text_reader_test.ts",
   },
   {
@@ -440,22 +440,22 @@ export const TEXT_FAULTS: readonly SuiteMutation[] = [
   {
     name: "text: any key of three letters is the uid",
     file: "src/text/object_walk.ts",
-    find: "        if (!isAt(bytes, key, UID)) break;\n",
-    replace: "",
+    find: "isAt(bytes, key, string.key)",
+    replace: "length === 3 || isAt(bytes, key, string.key)",
     test: "tests/text/object_text_reader_test.ts",
   },
   {
     name: "text: any key of nine letters is the namespace",
     file: "src/text/object_walk.ts",
-    find: "        if (!isAt(bytes, key, NAMESPACE)) break;\n",
-    replace: "",
+    find: "isAt(bytes, key, string.key)",
+    replace: "length === 9 || isAt(bytes, key, string.key)",
     test: "tests/text/object_text_reader_test.ts",
   },
   {
     name: "text: any key of six letters is the labels",
     file: "src/text/object_walk.ts",
-    find: "        if (!isAt(bytes, key, LABELS)) break;\n",
-    replace: "",
+    find: "if (isAt(bytes, key, LABELS)) end",
+    replace: "end",
     test: "tests/text/object_text_reader_test.ts",
   },
   {
@@ -475,8 +475,8 @@ export const TEXT_FAULTS: readonly SuiteMutation[] = [
   {
     name: "texts: an object without a name is ordinary",
     file: "src/text/object_text_reader.ts",
-    find: "nameStart > 0 && nameEnd - nameStart > 2",
-    replace: "nameStart > 0",
+    find: "name.start > 0 && name.end - name.start > 2",
+    replace: "name.start > 0",
     test: "tests/text/object_text_reader_test.ts",
   },
   {

@@ -201,11 +201,11 @@ export const UTIL_FAULTS: readonly SuiteMutation[] = [
     test: "tests/util/hash_test.ts",
   },
   {
-    name: "util: the end of a text is given twice",
-    file: "src/util/bytes.ts",
+    name: "sockets: the end of a text is given twice",
+    file: "src/hono/send/utf8_stream.ts",
     find: "    this.#rest = NOTHING;\n    return decodeUtf8(rest);",
     replace: "    return decodeUtf8(rest);",
-    test: "tests/util/bytes_test.ts",
+    test: "tests/hono/send/utf8_stream_test.ts",
   },
   {
     name: "util: objects without a prototype are no JSON",

@@ -142,7 +142,7 @@ describe("ReflectorMetrics", () => {
     const note = (kind: string) => (name: string, value: number, labels: object) =>
       void seen.push(`${kind} ${name.replace("reflector_", "")} ${value} ${Object.values(labels).join(" ")}`);
     const kept: Metrics = { count: note("+"), gauge: note("="), observe: note("~") };
-    const metrics = new ReflectorMetrics(kept, { name: "pods", clock, logger: silentLogger });
+    const metrics = new ReflectorMetrics(kept, { name: "pods", clock });
     metrics.cycleBegins(undefined);
     metrics.cycleBegins(new Error("odd"));
     const stored = metrics.listBegins();

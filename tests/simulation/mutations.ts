@@ -62,8 +62,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "text: an object has the fields of the one before it too",
     file: "src/text/object_walk.ts",
-    find: "this.metadataStart = this.found =",
-    replace: "this.metadataStart =",
+    find: "this.metadata.start = this.found =",
+    replace: "this.metadata.start =",
   },
   {
     name: "text: an item that continues in the next chunk ends the list",
@@ -485,7 +485,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a synced handler is not notified of it",
     file: "src/informer/processor.ts",
-    find: "if (isInitial(next)) this.#tracker.finished();",
+    find: "if (isInitial(next)) this.#initial.popped(1);",
     replace: "",
   },
   {

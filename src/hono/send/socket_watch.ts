@@ -4,7 +4,6 @@
  */
 
 import type { Context } from "hono";
-import { Utf8Stream } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
 import {
@@ -15,6 +14,7 @@ import {
 import type { Reader } from "../request/readers.ts";
 import { handshakeProblem, socketProtocolOf } from "../request/cors.ts";
 import { TEXT_HEADERS } from "./responses.ts";
+import { Utf8Stream } from "./utf8_stream.ts";
 
 export interface SocketWatchOptions {
   readonly clock: Clock;

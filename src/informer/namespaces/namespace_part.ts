@@ -13,10 +13,13 @@ import { type NamedOptions, NamespaceLoops } from "./namespace_loops.ts";
 /** The informer of all namespaces, and its source. */
 export interface WholeInformer<T> {
   readonly informer: {
+    readonly name: string;
     readonly indexer: NamespacePart<T>["indexer"];
     observeHeld(observer: (event: StoreEvent<unknown>) => void): () => void;
   };
   readonly source: ListerWatcher<T>;
+  /** The informer's options; neither of these two is possible. */
+  readonly options: { readonly snapshot?: unknown; readonly queue?: unknown };
 }
 
 /**

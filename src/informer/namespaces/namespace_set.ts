@@ -1,7 +1,8 @@
 /** A set of namespaces that may change while informers follow it. */
 
 import { MOST_SHARDS } from "../../meta/merged_version.ts";
-import type { NamespaceNames } from "../../meta/list_watch.ts";
+import type { ListPage, NamespaceNames } from "../../meta/list_watch.ts";
+import { compareResourceVersions } from "../../meta/object.ts";
 import { callGuarded, errorMessage } from "../../util/errors.ts";
 import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { FollowedNamespaces, type WholeInformer } from "./namespace_part.ts";
@@ -75,12 +76,32 @@ export class NamespaceSet implements NamespaceNames {
     return () => void this.#listeners.delete(listener);
   }
 
+  /** @internal */
+  async listEach<T>(list: (namespace: string) => Promise<ListPage<T>>): Promise<ListPage<T>> {
+    const all = await Promise.all(this.#names.map(list));
+    // The lists are of different moments of one server: the earliest has what all have.
+    const versions = all.map(({ metadata }) => metadata.resourceVersion ?? "").sort(compareResourceVersions);
+    return {
+      ...all[0],
+      metadata: { resourceVersion: versions[0] ?? "" },
+      items: all.flatMap(({ items }) => items),
+      quarantined: all.flatMap(({ quarantined = [] }) => quarantined),
+      ageMs: Math.max(0, ...all.map(({ ageMs = 0 }) => ageMs)),
+    };
+  }
+
   /**
    * Makes an informer's loops and parts for these namespaces. The set makes them, so that a program without a
    * set is bundled without them.
    * @internal
    */
   follow<T>(whole: WholeInformer<T>): FollowedNamespaces<T> {
+    const { informer: { name }, options: { snapshot, queue } } = whole;
+    if (snapshot || queue) {
+      const what = snapshot ? "a snapshot" : "a queue of your own";
+      const why = "its source lists namespaces one by one";
+      throw new TypeError(`Cannot make an informer of ${name} with ${what}: ${why}; leave it out`);
+    }
     return new FollowedNamespaces<T>(this, whole);
   }
 }

@@ -20,9 +20,9 @@ import {
   type SnapshotStorage,
 } from "./storage.ts";
 import { monotonicNow, type TimerHandle } from "../../util/clock.ts";
-import { defined, isPlainJson, isSameJson } from "../../util/json.ts";
+import { defined, freezeObject, isPlainJson, isSameJson } from "../../util/json.ts";
 import type { StoreEvent } from "../events.ts";
-import { Backoff } from "../../util/backoff.ts";
+import { doublingDelays } from "../../util/backoff.ts";
 
 /** Loads a snapshot: all of it or nothing, in turns. */
 export async function loadSnapshot<T>(
@@ -126,8 +126,9 @@ function isBefore(version: unknown, resourceVersion: string): boolean {
 }
 
 /** Makes what puts an entry into the form in which the store holds it. */
-function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntry) => Held<T> {
-  const { holding } = store;
+function newHold<T>(
+  { store: { holding }, informer: { transform, freezeObjects }, accepted }: SnapshotContext<T>,
+): (entry: SnapshotEntry) => Held<T> {
   const take = (entry: SnapshotEntry): Held<T> => {
     const { key, held, head } = entry;
     if (held !== undefined) {
@@ -153,7 +154,10 @@ function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntr
         );
       }
       if (resourceVersionOf(held) === undefined) throw new TypeError("it has no metadata");
-      accept?.(held);
+      if ((transform !== undefined || freezeObjects) && !holding.isHeld(held)) {
+        if (freezeObjects) freezeObject(held);
+        accepted.add(held as WeakKey);
+      }
       return held;
     } catch (error) {
       if (error instanceof SnapshotRefusedError) throw error;
@@ -204,7 +208,7 @@ export class SnapshotKeeper<T> {
   #isStopped = false;
   /** The stop does not wait for the last save any more: unsaved changes never will be. */
   #isGivenUp = false;
-  readonly #retryDelay = new Backoff({ durationMs: FIRST_RETRY_MS, factor: 2, capMs: LAST_RETRY_MS });
+  readonly #retryDelay = doublingDelays({ firstMs: FIRST_RETRY_MS, longestMs: LAST_RETRY_MS });
   /** No save before this time, after one that failed. */
   #quietUntilMs = -Infinity;
   #failedSaves = 0;
@@ -397,7 +401,7 @@ export class SnapshotKeeper<T> {
     this.#replaces = true;
     this.#isDue = true;
     this.#changed.clear();
-    this.#quietUntilMs = monotonicNow(clock) + this.#retryDelay.step();
+    this.#quietUntilMs = monotonicNow(clock) + this.#retryDelay.nextDelayMs();
   }
 }
 

@@ -200,8 +200,10 @@ export interface SnapshotContext<T> {
   readonly name: string;
   readonly source: ListerWatcher<unknown>;
   readonly store: Pick<Cache<T, never>, "held" | "holding">;
-  /** Receives each object that is loaded before it is stored: it was transformed before it was saved. */
-  readonly accept: ((object: Held<T>) => void) | undefined;
+  /** The informer's options. */
+  readonly informer: { readonly transform?: unknown; readonly freezeObjects?: boolean };
+  /** The objects that were transformed: those that are loaded were, before they were saved. */
+  readonly accepted: WeakSet<WeakKey>;
   readonly quarantine: Quarantine;
   readonly waits: InformerWaits;
   readonly pace: Pace;
