@@ -425,6 +425,7 @@ describe("SharedIndexInformer.run, start and stop", () => {
     await rig.start();
     await rig.stop();
     await rig.informer.synced();
+    await rig.informer.synced(AbortSignal.abort());
   });
 });
 

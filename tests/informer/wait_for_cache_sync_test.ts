@@ -54,6 +54,10 @@ describe("waitForCacheSync and waitFor", () => {
 
   it("that have synced is over at once, even if the signal is aborted", async () => {
     assert.equal(await waitForCacheSync([synced("a"), synced("b")], AbortSignal.abort()), true);
+    const logger = new LogRecorder();
+    const options = { what: "the caches", signal: AbortSignal.abort(), logger };
+    assert.equal(await waitFor([synced("a")], options), true);
+    assert.deepEqual(logger.lines.slice(1), ["info: done waiting for the caches: a"]);
   });
 
   it("ends when the last has synced", async () => {
@@ -227,6 +231,14 @@ describe("waitForCacheSync for a cache whose server cannot be read", () => {
     await rig.start();
     abort.abort();
     await waits;
+  });
+
+  it("names those that have not synced in their order, whatever the order of the wait", async () => {
+    const error = new NetworkError("ConnectionRefused", "connection refused");
+    const failing = ["pods", "nodes"].map((name) =>
+      Object.assign(new Thing(name), { failure: () => ({ error, failedTries: 1 }) })
+    );
+    await assert.rejects(waitForCacheSync(failing, AbortSignal.abort()), { unsynced: ["nodes", "pods"] });
   });
 
   it("says how the wait ended where nothing has failed", async () => {

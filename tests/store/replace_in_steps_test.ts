@@ -8,7 +8,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { IndexFuncError, ThreadSafeStore } from "@listwatch/cache/store";
 import { finish, type Steps } from "../../src/util/turns.ts";
-import type { ContentReplacement } from "../../src/store/long_writes.ts";
+import { newEntry } from "../../src/store/index_bucket.ts";
+import { additionSteps, type ContentReplacement, type StoreContent } from "../../src/store/long_writes.ts";
+import { StoreIndex } from "../../src/store/store_index.ts";
 import { propertyOptions } from "../property.ts";
 
 interface Thing {
@@ -387,5 +389,28 @@ describe("ContentReplacement and additionSteps", () => {
     assert.deepEqual(Object.keys(store.getIndexers()), ["byNode", "byName"]);
     store.update("late", { name: "late", node: "three" });
     assert.equal(store.countByIndex("byNode", "three"), 1);
+  });
+
+  it("notes no writes any more once indices were added, or an index function has thrown, or it was left", () => {
+    const entries = new Map(NAMES.map((name) => [name, newEntry(name, { name, node: "two" })]));
+    const content: StoreContent<Thing> = {
+      entries,
+      index: new StoreIndex<Thing>({}),
+      resourceVersion: "",
+      writes: 0,
+      indexChanges: 0,
+      journals: new Set(),
+      put: () => undefined,
+      remove: () => undefined,
+      become: () => {},
+    };
+    const steps = () => additionSteps<Thing>(content, { byName: ({ name }) => [name] }, 1);
+    finish(steps());
+    assert.throws(() => finish(additionSteps<Thing>(content, THROWING, 1)), IndexFuncError);
+    const left = steps();
+    left.next();
+    assert.equal(content.journals.size, 1);
+    left.return();
+    assert.equal(content.journals.size, 0);
   });
 });
