@@ -13,6 +13,7 @@ import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { Projection } from "../../src/text/field_tree.ts";
 import { suitesFor } from "../storages.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";
+import { CountingSignal } from "../counting_signal.ts";
 import { propertyOptions } from "../property.ts";
 
 const trusting: DecodeListOptions = {
@@ -248,6 +249,14 @@ describe("decodeList", () => {
       decodeAny(openBody().body, { ...trusting, signal: AbortSignal.abort(reason) }),
       reason,
     );
+  });
+
+  it("keeps no listener at the signal once it is over", async () => {
+    const counting = new CountingSignal();
+    const { signal } = counting;
+    await decodeAny(bodyOf([bytes('{"metadata":{},"items":[]}')]), { ...trusting, signal });
+    await assert.rejects(decodeAny(bodyOf([bytes("no JSON")]), { ...trusting, signal }), DecodeError);
+    assert.equal(counting.listeners, 0);
   });
 
   it("reads a list that is longer than any text", async () => {
