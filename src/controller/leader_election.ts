@@ -25,15 +25,13 @@ import { microTime } from "./event_recorder.ts";
 import { retryOnConflict } from "./objects.ts";
 
 export interface Lease extends KubernetesObject {
-  readonly spec?: LeaseSpec;
-}
-
-export interface LeaseSpec {
-  readonly holderIdentity?: string;
-  readonly leaseDurationSeconds?: number;
-  readonly acquireTime?: string;
-  readonly renewTime?: string;
-  readonly leaseTransitions?: number;
+  readonly spec?: {
+    readonly holderIdentity?: string;
+    readonly leaseDurationSeconds?: number;
+    readonly acquireTime?: string;
+    readonly renewTime?: string;
+    readonly leaseTransitions?: number;
+  };
 }
 
 /** Options of leader election; the times are client-go's by default. */

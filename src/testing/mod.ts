@@ -71,8 +71,7 @@ export type { DefineControllers } from "./controllers/process.ts";
 export {
   simulateController,
   SimulationError,
-  type SimulationOptions,
   type SimulationReport,
   usersOf,
 } from "./controllers/controller_simulation.ts";
-export type { Act, Chance, Check } from "./controllers/simulated_world.ts";
+export type { Act, Chance, Check, SimulationOptions } from "./controllers/simulated_world.ts";

@@ -1,39 +1,16 @@
-import type { ManagerOptions } from "../../controller/manager.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { realClock } from "../../util/clock.ts";
 import { requireNumbers } from "../../util/require_number.ts";
-import type { InMemoryApiServer } from "../in_memory_api_server.ts";
-import type { CustomResource } from "../served_resources.ts";
 import { newPlan, type Plan } from "./plan.ts";
 import type { DefineControllers } from "./process.ts";
 import {
   type Act,
   type Chance,
-  type Check,
   type Outcome,
   runWorld,
+  type SimulationOptions,
   type WorldOptions,
 } from "./simulated_world.ts";
-
-/** Options of {@linkcode simulateController}. */
-export interface SimulationOptions {
-  /** The acts of users: one at a time, with objects and values that the seed decides. */
-  readonly act: Readonly<Record<string, Act>>;
-  /** Checks of the world when every fault has ended and nothing is left to do. */
-  readonly eventually?: Readonly<Record<string, Check>>;
-  /** Checks after every write of what must not happen. */
-  readonly never?: Readonly<Record<string, Check>>;
-  /** Makes the objects that are there at the start. */
-  readonly start?: (server: InMemoryApiServer) => void;
-  /** The resources besides the built-in ones. */
-  readonly customResources?: readonly CustomResource[];
-  /** How many worlds; 200 by default. */
-  readonly worlds?: number;
-  /** The seed of the first world, a whole number from 1; by default another one in each run. */
-  readonly from?: number;
-  /** Options of the `Manager` of each copy of the program; leader election is the simulation's. */
-  readonly manager?: Partial<ManagerOptions>;
-}
 
 /** The report of a simulation without failures. */
 export interface SimulationReport {

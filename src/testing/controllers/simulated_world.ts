@@ -40,14 +40,28 @@ export type Act = (server: InMemoryApiServer, chance: Chance) => void;
  */
 export type Check = (server: InMemoryApiServer, memory: Map<string, unknown>) => boolean | void;
 
-export interface WorldOptions {
-  readonly define: DefineControllers;
-  readonly customResources: readonly CustomResource[];
-  readonly manager: Partial<ManagerOptions>;
-  readonly start: (server: InMemoryApiServer) => void;
+/** Options of {@linkcode simulateController}. */
+export interface SimulationOptions {
+  /** The acts of users: one at a time, with objects and values that the seed decides. */
   readonly act: Readonly<Record<string, Act>>;
-  readonly eventually: Readonly<Record<string, Check>>;
-  readonly never: Readonly<Record<string, Check>>;
+  /** Checks of the world when every fault has ended and nothing is left to do. */
+  readonly eventually?: Readonly<Record<string, Check>>;
+  /** Checks after every write of what must not happen. */
+  readonly never?: Readonly<Record<string, Check>>;
+  /** Makes the objects that are there at the start. */
+  readonly start?: (server: InMemoryApiServer) => void;
+  /** The resources besides the built-in ones. */
+  readonly customResources?: readonly CustomResource[];
+  /** How many worlds; 200 by default. */
+  readonly worlds?: number;
+  /** The seed of the first world, a whole number from 1; by default another one in each run. */
+  readonly from?: number;
+  /** Options of the `Manager` of each copy of the program; leader election is the simulation's. */
+  readonly manager?: Partial<ManagerOptions>;
+}
+
+export interface WorldOptions extends Required<Omit<SimulationOptions, "worlds" | "from">> {
+  readonly define: DefineControllers;
 }
 
 export interface Violation {
