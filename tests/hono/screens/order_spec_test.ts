@@ -4,10 +4,11 @@ import fc from "fast-check";
 import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
-import { orderSpecOf, sortText } from "../../../src/hono/screens/order_spec.ts";
+import { aggregate, orderSpecOf, sortText } from "../../../src/hono/screens/order_spec.ts";
 import { printerOf } from "../../../src/hono/tables/printers.ts";
 import type { ApiResource } from "../../../src/protocol/api_resource.ts";
 import { parseScreenQuery } from "../../../src/protocol/screen_query.ts";
+import { readPaths } from "../../../src/protocol/screen_syntax.ts";
 import { cutPaths } from "../../../src/protocol/screen_values.ts";
 import { FieldCut } from "../../../src/text/field_cut.ts";
 import { propertyOptions } from "../../property.ts";
@@ -237,5 +238,13 @@ describe("cutPaths", () => {
     assert.deepEqual(of("a.b[type=x].c"), [["a", "b", "[]", "type"], ["a", "b", "[]", "c"]]);
     assert.deepEqual(of("a[],a.b,c.d,c"), [["a"], ["c"]]);
     assert.deepEqual(of('a["b.c"],a.b'), [["a", "b.c"], ["a", "b"]]);
+  });
+});
+
+describe("aggregate", () => {
+  it("leaves out of a sum what is so large or small that sums of it are no numbers", () => {
+    const [path] = readPaths("spec.values[]", 1);
+    const sum = (...values: number[]) => aggregate("sum", path, { spec: { values } });
+    assert.deepEqual([sum(1, 2, -1e300), sum(1e301, 5), sum(5, -1e301)], [3 - 1e300, 5, 5]);
   });
 });

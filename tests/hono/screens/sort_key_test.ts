@@ -69,6 +69,13 @@ describe("sortText", () => {
     assert.deepEqual(sorted(["1e3", "web", "20", "3"], false, true), ["1e3", "3", "20", "web"]);
   });
 
+  it("puts names that are none at the end, too", () => {
+    for (const isDescending of [false, true]) {
+      const [none, name] = [undefined, "10"].map((value) => sortText(value, { isDescending, isText: true }));
+      assert.ok(name < none);
+    }
+  });
+
   it("is never the beginning of another one", () => {
     const values = ["", "a", "ab", "a\u0000", "a\u0001", "\u0000", "0", "00", 0, 1, -1, true, undefined];
     for (const isDescending of [false, true]) {

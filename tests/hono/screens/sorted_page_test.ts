@@ -212,7 +212,19 @@ describe("readApi, lists with sortBy", () => {
   });
 
   it("sort numbers with a remark in parentheses by the number, beside bare ones", async () => {
-    const counts = ["5 (2d ago)", "7", "100", "20 (a) (b)", "-1 (x)", "0.5 (x)", "2Gi (x)", "7 x", "(3)"];
+    const counts = [
+      "5 (2d ago)",
+      "7",
+      "100",
+      "20 (a) (b)",
+      "-1 (x)",
+      "0.5 (x)",
+      "2Gi (x)",
+      "7 x",
+      "(3)",
+      "a (c)",
+      "a (b)",
+    ];
     const objects = counts.map((text, i) => object(`a/${i}`, 1, { status: { text } }));
     const informer = FakeInformer.with(objects, 1_000);
     const printerColumns = [{ name: "Count", type: "string", jsonPath: ".status.text" }];
@@ -222,7 +234,19 @@ describe("readApi, lists with sortBy", () => {
     const { items } = await get(api, `/apis/${group}/${version}/widgets?sortBy=column(Count)`);
     assert.deepEqual(
       items.map(({ status }: { status: { text: string } }) => status.text),
-      ["-1 (x)", "0.5 (x)", "5 (2d ago)", "7", "20 (a) (b)", "100", "2Gi (x)", "(3)", "7 x"],
+      [
+        "-1 (x)",
+        "0.5 (x)",
+        "5 (2d ago)",
+        "7",
+        "20 (a) (b)",
+        "100",
+        "2Gi (x)",
+        "(3)",
+        "7 x",
+        "a (b)",
+        "a (c)",
+      ],
     );
   });
 
