@@ -222,8 +222,8 @@ describe("readApi, lists with sortBy", () => {
       "2Gi (x)",
       "7 x",
       "(3)",
-      "a (c)",
       "a (b)",
+      "a (c)",
     ];
     const objects = counts.map((text, i) => object(`a/${i}`, 1, { status: { text } }));
     const informer = FakeInformer.with(objects, 1_000);
