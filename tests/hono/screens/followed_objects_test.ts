@@ -411,6 +411,21 @@ describe("KeptFollowers.takeRows", () => {
 });
 
 describe("Order.first", () => {
+  it("has as many rows as are wanted, whichever batches they are in", async () => {
+    const { informer, content } = kept();
+    informer.relist(Array.from({ length: 3_000 }, (_, i) => object(`c/${i}`, 2_001 + i)), 6_000);
+    const spec = {
+      name: "a",
+      reads: undefined,
+      textOf: ({ metadata }: KubernetesObject) => metadata!.name!.padStart(5, "0"),
+    };
+    const order = new Order<KubernetesObject>(content, spec, { selection: undefined, hasRoom: () => true });
+    const rows = (await order.first(2_000, new Pacer({ units: 1_000 })))!;
+    assert.equal(rows.length, 3_000);
+    const keys = [0, 1, 1_998, 1_999].map((i) => content.holding.head(rows.value(i)).key);
+    assert.deepEqual(keys, ["c/0", "c/1", "c/1998", "c/1999"]);
+  });
+
   it("has no rows of two histories, where another one begins while they are read", async () => {
     const { informer, content } = kept();
     informer.relist(Array.from({ length: 3_000 }, (_, i) => object(`c/${i}`, 2_001 + i)), 6_000);

@@ -361,6 +361,15 @@ describe("readApi, lists with sortBy", () => {
     await get(api, path.replace("=1000", "=900"), { status: 410 });
   });
 
+  it("are of the asked state, also where that is later than what was read last", async () => {
+    const { api, informer } = apiOf([pod("a/1", 1), pod("a/2", 2)]);
+    await get(api, `${PODS}?sortBy=metadata.name`);
+    informer.put(pod("a/0", 1_001));
+    informer.put(pod("a/3", 1_002));
+    const path = `${PODS}?sortBy=metadata.name&resourceVersionMatch=Exact&resourceVersion=1001`;
+    assert.deepEqual(names(await get(api, path)), ["a/0", "a/1", "a/2"]);
+  });
+
   it("are pages of one state, whatever changes meanwhile", async () => {
     const change = fc.record({
       name: fc.integer({ min: 0, max: 30 }),
