@@ -366,8 +366,11 @@ describe("readApi, lists with sortBy", () => {
     await get(api, `${PODS}?sortBy=metadata.name`);
     informer.put(pod("a/0", 1_001));
     informer.put(pod("a/3", 1_002));
+    informer.put(pod("a/1", 1_003, { phase: "Running" }));
     const path = `${PODS}?sortBy=metadata.name&resourceVersionMatch=Exact&resourceVersion=1001`;
-    assert.deepEqual(names(await get(api, path)), ["a/0", "a/1", "a/2"]);
+    const { items } = await get(api, path);
+    assert.deepEqual(names({ items }), ["a/0", "a/1", "a/2"]);
+    assert.equal(items[1].status.phase, undefined);
   });
 
   it("are pages of one state, whatever changes meanwhile", async () => {
