@@ -306,13 +306,18 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       headers,
       signal,
     }).catch((error) => this.#withHint(error, signal));
+    const { status } = response;
     const type = response.headers.get("Content-Type") ?? "";
-    if (!type.includes("html")) return response;
+    let fault = "";
+    if (type.includes("html")) {
+      fault =
+        `with a page of HTML (${type}), which no API server does; is there a login or a proxy before it?`;
+    } else if (watch && status !== 200) {
+      fault = `${status}, and a watch begins with 200`; // as in client-go (rest/request.go: Watch)
+    }
+    if (fault === "") return response;
     response.body?.cancel().catch(() => {});
-    throw new DecodeError(
-      `Cannot ${action}: ${this.#cluster.server} answered with a page of HTML (${type}), which no API server does; ` +
-        "is there a login or a proxy before it?",
-    );
+    throw new DecodeError(`Cannot ${action}: ${this.#cluster.server} answered ${fault}`);
   }
 
   /**

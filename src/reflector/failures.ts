@@ -180,8 +180,11 @@ export interface Outage extends ReflectorOutage {
   readonly reported: readonly Kind[];
 }
 
-/** The server is away, or it is there and refuses. */
-type Kind = "away" | "refuses";
+/**
+ * The server is away, it is there and refuses, or it is not at fault as far as one can see: the program's
+ * `token` function threw, for instance, or the answer is none of an API server.
+ */
+type Kind = "lost the server" | "the server refuses" | "the request failed";
 
 /** The time in which requests for patience (429) appear only in the log; so do streams without a version. */
 const PATIENCE_MS = 30_000;
@@ -228,12 +231,11 @@ export function outageLine(
   if (outage === undefined) return { failures };
   const kind = kindOf(outage.last);
   if (outage.reported.includes(kind)) return { failures };
-  const what = kind === "away" ? "lost the server" : "the server refuses";
   const end = isPermanent(outage.last) ? "but retries cannot fix it" : "and so on until it is back";
   const next = delayMs === undefined ? "" : `; next try in ${inSeconds(delayMs)}, ${end}`;
   return {
     failures: { ...failures, outage: { ...outage, reported: [...outage.reported, kind] } },
-    line: `${what}: ${failureInWords(outage.last)}${next}`,
+    line: `${kind}: ${failureInWords(outage.last)}${next}`,
   };
 }
 
@@ -254,8 +256,10 @@ export function isPermanent(error: unknown): boolean {
 }
 
 function kindOf(error: Error): Kind {
-  if (networkErrorOf(error) !== undefined || isTooManyRequests(error)) return "away";
-  return (statusErrorOf(error)?.httpStatus ?? 0) >= 500 ? "away" : "refuses";
+  if (networkErrorOf(error) !== undefined || isTooManyRequests(error)) return "lost the server";
+  const code = statusErrorOf(error)?.httpStatus;
+  if (code === undefined) return "the request failed";
+  return code >= 500 ? "lost the server" : "the server refuses";
 }
 
 function inSeconds(ms: number): string {

@@ -121,7 +121,11 @@ export class WindowStore<Row> {
     const { clock = realClock, staleAfterMs = 90_000, ...query } = others;
     check(query);
     requireNumbers("open a window", { staleAfterMs }, { least: 1 });
-    new URL(url, globalThis.location?.href); // an error now, not later
+    const base = globalThis.location?.href;
+    if (!URL.canParse(String(url), base)) { // an error now, not later
+      const hint = base === undefined ? ": outside of a page it is absolute" : "";
+      throw new TypeError(`Cannot open the window of ${JSON.stringify(String(url))}: it is no URL${hint}`);
+    }
     this.#options = options;
     this.#clock = clock;
     this.#logger = guardedLogger(logger);

@@ -288,14 +288,20 @@ describe("ResourceClient.watch", () => {
     });
   });
 
-  it("without a body ends at once, and one with HTML is refused", async () => {
+  it("without a body ends at once, and one with HTML or a code that is not 200 is refused", async () => {
     assert.deepEqual(await all(await client(new Response(null)).pods.watch()), []);
-    let isCancelled = false;
-    const page = new ReadableStream<Uint8Array>({ cancel: () => void (isCancelled = true) });
-    const html = new Response(page, { headers: { "Content-Type": "text/html; charset=utf-8" } });
-    const watched = newCluster({ server: SERVER, fetch: () => html }).resource("v1/pods");
-    await assert.rejects(watched.watch(), /Cannot watch "pods": .* answered with a page of HTML/);
-    assert.ok(isCancelled, "its connection is free");
+    const refusal = async (init: ResponseInit) => {
+      let isCancelled = false;
+      const body = new ReadableStream<Uint8Array>({ cancel: () => void (isCancelled = true) });
+      const fetch = () => new Response(body, init);
+      const watched = newCluster({ server: SERVER, fetch }).resource("v1/pods").watch();
+      const error = await watched.then(() => assert.fail("it is watched"), (error: Error) => error);
+      assert.ok(isCancelled, "its connection is free");
+      return error.message;
+    };
+    const html = { headers: { "Content-Type": "text/html; charset=utf-8" } };
+    assert.match(await refusal(html), /Cannot watch "pods": .* answered with a page of HTML/);
+    assert.match(await refusal({ status: 202 }), / answered 202, and a watch begins with 200$/);
   });
 
   it("answered with a list has no events but the error that says so", async () => {

@@ -25,7 +25,12 @@ const MADE_BEFORE: Readonly<Record<string, readonly string[]>> = {
   "src/informer/snapshot/content.ts": ["could not save the snapshot"],
   "src/node/reread.ts": [" stays in use"],
   "src/node/serving/serve_fetch.ts": ["failed: "],
-  "src/reflector/failures.ts": ["lost the server", "the server refuses", "but retries cannot fix it"],
+  "src/reflector/failures.ts": [
+    "lost the server",
+    "the server refuses",
+    "the request failed",
+    "but retries cannot fix it",
+  ],
   "src/reflector/quarantine.ts": ["quarantined"],
   "src/reflector/reports.ts": [],
   "src/reflector/store_writer.ts": ["unknown event type"],

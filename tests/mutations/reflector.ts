@@ -481,8 +481,8 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
     name: "reflector: a server that asks for patience is said to refuse",
     file: "src/reflector/failures.ts",
-    find: 'if (networkErrorOf(error) !== undefined || isTooManyRequests(error)) return "away";',
-    replace: 'if (networkErrorOf(error) !== undefined) return "away";',
+    find: 'if (networkErrorOf(error) !== undefined || isTooManyRequests(error)) return "lost the server";',
+    replace: 'if (networkErrorOf(error) !== undefined) return "lost the server";',
     test: "tests/reflector/failures_test.ts",
   },
   {

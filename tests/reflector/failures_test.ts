@@ -83,6 +83,10 @@ describe("tryFailed", () => {
     );
     const internal = new StatusError(newStatus(500, "InternalError", "etcd"));
     assert.equal(line(internal).line, "lost the server: the server answered 500 InternalError (etcd)");
+    assert.equal(
+      line(new Error("token() threw: no such file"), 1_000).line,
+      "the request failed: token() threw: no such file; next try in 1.0 s, and so on until it is back",
+    );
     const { failures, line: busy } = line(tooMany);
     assert.equal(busy, "lost the server: the server answered 429 TooManyRequests (slow down)");
     assert.equal(outageLine(failures, 800).line, undefined, "it was said");

@@ -714,7 +714,13 @@ describe("openWindow", () => {
       () => openWindow({ url: URL_OF_PODS, sortBy: "a", clock }),
       /say how many it has in `limit`/,
     );
-    assert.throws(() => openWindow({ url: "nope", sortBy: "a", limit: 1, clock }), TypeError);
+    const relative = () => openWindow({ url: "/api/v1/pods", sortBy: "a", limit: 1, clock });
+    assert.throws(
+      relative,
+      new TypeError(
+        'Cannot open the window of "/api/v1/pods": it is no URL: outside of a page it is absolute',
+      ),
+    );
     const query = { url: URL_OF_PODS, sortBy: "a", limit: 1, clock };
     for (const staleAfterMs of [0, NaN]) {
       assert.throws(() => openWindow({ ...query, staleAfterMs }), RangeError);

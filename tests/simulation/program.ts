@@ -838,15 +838,18 @@ export class Program {
     }
   }
 
-  /** An outage is logged once, or twice if the server is back and refuses; then its end. */
+  /**
+   * An outage is logged once, and again where the failure is of another kind: the server refuses, or is not
+   * at fault; then its end.
+   */
   #warned(message: string): void {
     const lines = this.#outageLines;
     if (message.includes("the server is back after ")) {
       if (lines.length === 0) this.#violate(`"${message}", and it was not lost`);
       this.#outageLines = [];
-    } else if (/: (lost the server|the server refuses): /.test(message)) {
+    } else if (/: (lost the server|the server refuses|the request failed): /.test(message)) {
       lines.push(message);
-      if (lines.length > 2) this.#violate(`repeats its log lines: ${lines.join("; ")}`);
+      if (lines.length > 3) this.#violate(`repeats its log lines: ${lines.join("; ")}`);
     }
   }
 
