@@ -54,6 +54,13 @@ function projectionOf(
   return { ...(keep && { keep }), drop: managedFields ? drop : ["metadata.managedFields", ...drop] };
 }
 
+/**
+ * The headers of watches. Since 1.37 kube-apiserver compresses a streamed list where the client takes gzip,
+ * in a gzip member for each flush (`perFlushGzipWriter` in apiserver/pkg/endpoints/handlers/watch.go):
+ * `fetch` of Deno ends after the first one, and that of Chromium shows nothing more.
+ */
+const STREAM_HEADERS: Readonly<Record<string, string>> = { ...EACH_EVENT, "Accept-Encoding": "identity" };
+
 interface GroupVersionEntry {
   readonly name?: string;
   readonly kind?: string;
@@ -208,6 +215,12 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       this.#open(options, true, `watch ${subject}`, signal),
       loadSchemas(),
     ]);
+    if (options.sendInitialEvents && mayEndUnseen(response)) {
+      response.body?.cancel().catch(() => {});
+      const message =
+        `Cannot watch ${subject}: the streamed list may be compressed, and a page reads only its beginning`;
+      throw new StatusError(newStatus(422, "Invalid", message), { message });
+    }
     const asText = this.#asText(context);
     const validate = eventCheck<T>(schemas, this.#options);
     const { metadataOnly, maxFrameBytes } = this.#options;
@@ -290,7 +303,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     const { labelSelector, fieldSelector, metadataOnly } = this.#options;
     const headers = {
       ...(metadataOnly && acceptMetadata(watch ? "" : "List")),
-      ...(watch && EACH_EVENT),
+      ...(watch && STREAM_HEADERS),
       ...this.#options.headers,
     };
     const response = await this.#cluster.open(this.#path, {
@@ -381,6 +394,15 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
 function inItsNamespace(object: KubernetesObject, options: ObjectRequestOptions): ObjectRequestOptions {
   const namespace = options.namespace ?? object.metadata?.namespace;
   return namespace ? { ...options, namespace } : options;
+}
+
+/** Whether a stream may be compressed in a page, which cannot refuse that, and reads the beginning only. */
+function mayEndUnseen({ type, headers }: Response): boolean {
+  const isPage = !new Request("http://server.invalid", { headers: STREAM_HEADERS }).headers.has(
+    "Accept-Encoding",
+  );
+  // The headers of another origin's answer are hidden.
+  return isPage && (type === "cors" || headers.has("Content-Encoding"));
 }
 
 // Some fetch functions answer without a body where there is nothing in it.

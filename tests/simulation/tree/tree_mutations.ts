@@ -51,7 +51,7 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
     tree: true,
     name: "tree: a relist reaches a cache above as single events",
     file: CLIENT,
-    find: "      ...(watch && EACH_EVENT),\n",
+    find: "      ...(watch && STREAM_HEADERS),\n",
     replace: "",
   },
   {
