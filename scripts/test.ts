@@ -26,7 +26,14 @@ import {
   WORKERD_HOSTS,
   workerdLabel,
 } from "./lib/run_suites.ts";
-import { findSuites, leftOutOn, type Runtime, RUNTIMES, type SuiteFile } from "./lib/suites.ts";
+import {
+  findSuites,
+  leftOutOn,
+  NODE_RELEASES,
+  type Runtime,
+  RUNTIMES,
+  type SuiteFile,
+} from "./lib/suites.ts";
 import { usage } from "./lib/task_usage.ts";
 import { installTools } from "./lib/tools.ts";
 
@@ -154,9 +161,9 @@ async function builtJobs(suites: SuiteFile[], only: Set<Runtime>): Promise<Job[]
     return only.has(runtime) ? built.filter(({ path }) => paths.has(path)) : [];
   };
   const jobs: Job[] = [];
-  for (const version of ["node", "node22"] as const) {
-    const files = builtFor(version);
-    if (files.length > 0) jobs.push({ label: version, run: () => runOnNode(tools, files, version) });
+  for (const release of NODE_RELEASES) {
+    const files = builtFor(release);
+    if (files.length > 0) jobs.push({ label: release, run: () => runOnNode(tools, files, release) });
   }
   const forBun = builtFor("bun");
   if (forBun.length > 0) jobs.push({ label: "bun", run: () => runOnBun(tools, forBun) });

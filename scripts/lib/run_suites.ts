@@ -10,6 +10,7 @@ import { buildWorker, type BuiltSuite } from "./bundle.ts";
 import { ROOT } from "./gate.ts";
 import { type JunitDialect, parseJunit, type TestResult } from "./junit.ts";
 import { type ProcessResult, run, runDeno } from "./process.ts";
+import type { NodeRelease } from "./suites.ts";
 import type { Tools } from "./tools.ts";
 
 /** What one runtime came to. */
@@ -45,9 +46,9 @@ export async function runOnDeno(label: string, paths: string[]): Promise<SuiteRu
 export async function runOnNode(
   tools: Tools,
   suites: BuiltSuite[],
-  version: "node" | "node22" = "node",
+  release: NodeRelease = "node",
 ): Promise<SuiteRun> {
-  return await timed(version, async () => {
+  return await timed(release, async () => {
     return await withReport(async (report) => {
       const args = [
         "--enable-source-maps",
@@ -60,7 +61,7 @@ export async function runOnNode(
         `--test-reporter-destination=${report}`,
         ...suites.map(({ output }) => output),
       ];
-      const result = await run(tools[version], args, { cwd: tools.dir, timeoutMs: TIMEOUT_MS });
+      const result = await run(tools[release], args, { cwd: tools.dir, timeoutMs: TIMEOUT_MS });
       return await readReport(
         "node",
         report,

@@ -6,14 +6,20 @@
 
 import { sourceFiles } from "./module_graph.ts";
 
-/** Where suites run. `node22` is the oldest Node that is supported, and runs what `node` runs. */
-export type Runtime = "deno" | "node" | "node22" | "bun" | "workerd" | "chromium";
+/** The releases of Node: 24, the oldest that is supported, and the latest. All run the same suites. */
+export type NodeRelease = "node" | "node22" | "node26";
+
+/** Where suites run. */
+export type Runtime = "deno" | NodeRelease | "bun" | "workerd" | "chromium";
+
+/** All releases of Node, in the order in which they run. */
+export const NODE_RELEASES: readonly NodeRelease[] = ["node", "node22", "node26"];
 
 /** All of them, in the order in which they run. */
-export const RUNTIMES: readonly Runtime[] = ["deno", "node", "node22", "bun", "workerd", "chromium"];
+export const RUNTIMES: readonly Runtime[] = ["deno", ...NODE_RELEASES, "bun", "workerd", "chromium"];
 
-const WITH_FILES: readonly Runtime[] = ["deno", "node", "node22", "bun"];
-const WITH_SOCKETS: readonly Runtime[] = ["deno", "node", "node22", "bun"];
+const WITH_FILES: readonly Runtime[] = ["deno", ...NODE_RELEASES, "bun"];
+const WITH_SOCKETS: readonly Runtime[] = WITH_FILES;
 
 /**
  * Portable folders: their suites use nothing but `node:test`, `node:assert/strict` and web APIs, and import
@@ -88,7 +94,7 @@ export async function findSuites(
 /** `tests/runtimes/deno/x_test.ts` runs on Deno alone; suites that are not portable run on Deno. */
 function runtimesOf(path: string): readonly Runtime[] {
   const own = /^tests\/runtimes\/(deno|node|bun|workerd)\//.exec(path)?.[1] as Runtime | undefined;
-  if (own === "node") return ["node", "node22"];
+  if (own === "node") return NODE_RELEASES;
   if (own !== undefined) return [own];
   const runtimes = PORTABLE.find(({ folder }) => path.startsWith(folder))?.runtimes ?? ["deno"];
   return NOT_IN_PAGES.some((left) => left.path === path)

@@ -25,6 +25,7 @@ export interface Tools extends BuildTools {
   node: string;
   /** The oldest Node that `engines` of the package allows, as far as npm has it for the platform. */
   node22: string;
+  node26: string;
   bun: string;
   esbuild: string;
   workerd: string;
@@ -65,7 +66,7 @@ export async function installBuildTools(
 export async function installTools(log: (message: string) => void = console.log): Promise<Tools> {
   const modules = join(TOOLS_DIR, "node_modules");
   await installOnce(TOOLS_DIR, await fingerprint(TOOLS_DIR), async () => {
-    log("installing Node 24 and 22, Bun, miniflare and esbuild into tests/runtimes/node_modules ...");
+    log("installing Node 24, 22 and 26, Bun, miniflare and esbuild into tests/runtimes/node_modules ...");
     await npmInstall(TOOLS_DIR);
   });
   const { os, arch } = Deno.build;
@@ -80,6 +81,7 @@ export async function installTools(log: (message: string) => void = console.log)
       ),
     ]),
     node22: await firstFile("Node 22", [join(modules, `node22-${platform}`, "bin", `node${exe}`)]),
+    node26: await firstFile("Node 26", [join(modules, `node26-${platform}`, "bin", `node${exe}`)]),
     bun: await firstFile("Bun", [
       ...["", "-musl", "-baseline"].map((suffix) =>
         join(

@@ -193,7 +193,8 @@ function toStream(message: IncomingMessage, signal: AbortSignal | undefined): Re
     },
     pull(controller) {
       const take = () => {
-        const chunk: Uint8Array | null = isOver ? null : message.read();
+        // Without a size, Node 26 hands out one buffer: https://github.com/nodejs/node/pull/60441
+        const chunk: Uint8Array | null = isOver ? null : message.read(message.readableLength || undefined);
         // The stream takes the buffer, of which other chunks may have other parts.
         if (chunk !== null) {
           const ownsBuffer = chunk.byteLength === chunk.buffer.byteLength;
