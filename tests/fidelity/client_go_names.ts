@@ -1,5 +1,5 @@
 /**
- * What packages of client-go export: the names of v0.36.3.
+ * What packages of client-go export: the names of v0.37.2.
  * @module
  */
 
@@ -16,6 +16,7 @@ export const CLIENT_GO_NAMES: Readonly<Record<string, readonly string[]>> = {
     "DefaultWatchErrorHandler",
     "Deleted",
     "DeletedFinalStateUnknown",
+    "DeletedObject",
     "DeletionHandlingMetaNamespaceKeyFunc",
     "DeletionHandlingObjectToName",
     "Delta",
@@ -71,6 +72,7 @@ export const CLIENT_GO_NAMES: Readonly<Record<string, readonly string[]>> = {
     "MetaObjectToName",
     "MetricsProvider",
     "MutationCache",
+    "MutationCacheOptions",
     "MutationDetector",
     "NamespaceIndex",
     "NamespacedNameAsObjectName",
@@ -90,6 +92,7 @@ export const CLIENT_GO_NAMES: Readonly<Record<string, readonly string[]>> = {
     "NewInformerName",
     "NewInformerWithOptions",
     "NewIntegerResourceVersionMutationCache",
+    "NewIntegerResourceVersionMutationCacheWithOptions",
     "NewListWatchFromClient",
     "NewNamedReflector",
     "NewNamespaceKeyedIndexerAndReflector",
@@ -107,7 +110,9 @@ export const CLIENT_GO_NAMES: Readonly<Record<string, readonly string[]>> = {
     "NewThreadSafeStore",
     "NewTransformingIndexerInformer",
     "NewTransformingInformer",
+    "NewTypedSharedIndexInformer",
     "NewUndeltaStore",
+    "Object",
     "ObjectName",
     "ObjectToName",
     "ParseObjectName",
@@ -139,6 +144,7 @@ export const CLIENT_GO_NAMES: Readonly<Record<string, readonly string[]>> = {
     "SharedIndexInformerOptions",
     "SharedInformer",
     "ShouldResyncFunc",
+    "ShutDownEventHandler",
     "SplitMetaNamespaceKey",
     "Store",
     "StoreOption",
@@ -166,6 +172,16 @@ export const CLIENT_GO_NAMES: Readonly<Record<string, readonly string[]>> = {
     "TransactionTypeUpdate",
     "TransformFunc",
     "TransformingStore",
+    "TypedFilteringResourceEventHandler",
+    "TypedIndexFunc",
+    "TypedIndexer",
+    "TypedIndexerFuncToIndexerFunc",
+    "TypedIndexers",
+    "TypedIndexersToIndexers",
+    "TypedResourceEventHandler",
+    "TypedResourceEventHandlerDetailedFuncs",
+    "TypedResourceEventHandlerFuncs",
+    "TypedSharedIndexInformer",
     "UndeltaStore",
     "Updated",
     "VeryShortWatchError",
@@ -325,22 +341,7 @@ export const CLIENT_GO_NAMES: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Names that are not in that version: of its development branch, or removed since v0.24.17. */
+/** Names that are not in that version: removed since v0.24.17. */
 export const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
-  "k8s.io/client-go/tools/cache": [
-    "DeletedObject",
-    "ErrRequeue",
-    "Index",
-    "MutationCacheOptions",
-    "NewIntegerResourceVersionMutationCacheWithOptions",
-    "NewTypedSharedIndexInformer",
-    "Pop",
-    "ShutDownEventHandler",
-    "TypedIndexFunc",
-    "TypedIndexer",
-    "TypedIndexerFuncToIndexerFunc",
-    "TypedIndexers",
-    "TypedIndexersToIndexers",
-    "TypedSharedIndexInformer",
-  ],
+  "k8s.io/client-go/tools/cache": ["ErrRequeue", "Index", "Pop"],
 };
