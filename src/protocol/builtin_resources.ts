@@ -5,7 +5,7 @@ import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
 
 const ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
-// As kube-apiserver 1.36 describes them: below a group and version, of each resource its name, kind and
+// As kube-apiserver 1.37 describes them: below a group and version, of each resource its name, kind and
 // scope, its short names, categories, and the fields that its selectors accept; a row that is indented
 // further continues the one above. Fields: those of the conversion functions, such as
 // https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/core/v1/conversion.go
@@ -78,6 +78,8 @@ apiregistration.k8s.io/v1
   apiservices APIService cluster - api-extensions
 certificates.k8s.io/v1
   certificatesigningrequests CertificateSigningRequest cluster csr - metadata.name spec.signerName
+  clustertrustbundles ClusterTrustBundle cluster - - metadata.name spec.signerName
+  podcertificaterequests PodCertificateRequest ns - - metadata.name spec.signerName spec.podName spec.nodeName
 flowcontrol.apiserver.k8s.io/v1
   flowschemas FlowSchema cluster
   prioritylevelconfigurations PriorityLevelConfiguration cluster
@@ -85,11 +87,14 @@ node.k8s.io/v1
   runtimeclasses RuntimeClass cluster
 resource.k8s.io/v1
   deviceclasses DeviceClass cluster
+  devicetaintrules DeviceTaintRule cluster
   resourceclaims ResourceClaim ns
   resourceclaimtemplates ResourceClaimTemplate ns
-  resourceslices ResourceSlice cluster - - metadata.name spec.nodeName spec.driver
+  resourceslices ResourceSlice cluster - - metadata.name spec.nodeName spec.driver spec.pool.name
 scheduling.k8s.io/v1
   priorityclasses PriorityClass cluster pc
+storagemigration.k8s.io/v1
+  storageversionmigrations StorageVersionMigration cluster
 `);
 
 // The same objects as above, at other paths.

@@ -35,16 +35,17 @@ export function subresourcesOf(resource: ApiResource): readonly string[] {
   return found;
 }
 
-// As kube-apiserver v1.36 lists them in its discovery documents.
+// As kube-apiserver v1.37 lists them in its discovery documents.
 const HAS_STATUS: ReadonlySet<string> = new Set(words(`
   /namespaces /nodes /persistentvolumeclaims /persistentvolumes /pods /replicationcontrollers
   /resourcequotas /services admissionregistration.k8s.io/validatingadmissionpolicies
   apiextensions.k8s.io/customresourcedefinitions apiregistration.k8s.io/apiservices apps/daemonsets
   apps/deployments apps/replicasets apps/statefulsets autoscaling/horizontalpodautoscalers batch/cronjobs
-  batch/jobs certificates.k8s.io/certificatesigningrequests flowcontrol.apiserver.k8s.io/flowschemas
-  flowcontrol.apiserver.k8s.io/prioritylevelconfigurations networking.k8s.io/ingresses
-  networking.k8s.io/servicecidrs policy/poddisruptionbudgets resource.k8s.io/resourceclaims
-  storage.k8s.io/volumeattachments
+  batch/jobs certificates.k8s.io/certificatesigningrequests certificates.k8s.io/podcertificaterequests
+  flowcontrol.apiserver.k8s.io/flowschemas flowcontrol.apiserver.k8s.io/prioritylevelconfigurations
+  networking.k8s.io/ingresses networking.k8s.io/servicecidrs policy/poddisruptionbudgets
+  resource.k8s.io/devicetaintrules resource.k8s.io/resourceclaims storage.k8s.io/volumeattachments
+  storagemigration.k8s.io/storageversionmigrations
 `));
 const HAS_SCALE: ReadonlySet<string> = new Set(words(`
   /replicationcontrollers apps/deployments apps/replicasets apps/statefulsets

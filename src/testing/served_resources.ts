@@ -32,14 +32,14 @@ const WITH_GENERATION: ReadonlySet<string> = new Set(words(`
   jobs endpointslices ingresses ingressclasses networkpolicies poddisruptionbudgets
   customresourcedefinitions mutatingadmissionpolicies mutatingadmissionpolicybindings
   mutatingwebhookconfigurations validatingadmissionpolicies validatingadmissionpolicybindings
-  validatingwebhookconfigurations flowschemas prioritylevelconfigurations deviceclasses resourceslices
-  priorityclasses csidrivers
+  validatingwebhookconfigurations flowschemas prioritylevelconfigurations deviceclasses devicetaintrules
+  resourceslices priorityclasses csidrivers
 `));
 
 const RETURNS_DELETED: ReadonlySet<string> = new Set(words(`
   namespaces persistentvolumeclaims persistentvolumes pods podtemplates resourcequotas serviceaccounts
-  services deviceclasses resourceclaims resourceclaimtemplates resourceslices csidrivers csinodes
-  storageclasses volumeattachments volumeattributesclasses
+  services deviceclasses devicetaintrules resourceclaims resourceclaimtemplates resourceslices csidrivers
+  csinodes storageclasses volumeattachments volumeattributesclasses
 `));
 
 // The resources whose strategies answer `AllowCreateOnUpdate` with true, and `AllowUnconditionalUpdate` with
@@ -49,9 +49,10 @@ const CREATES_ON_UPDATE: ReadonlySet<string> = new Set(words(`
   runtimeclasses services
 `));
 const NEEDS_VERSION: ReadonlySet<string> = new Set(words(`
-  apiservices csidrivers csinodes csistoragecapacities customresourcedefinitions leasecandidates leases
-  mutatingadmissionpolicies mutatingadmissionpolicybindings mutatingwebhookconfigurations
-  poddisruptionbudgets runtimeclasses validatingadmissionpolicies validatingadmissionpolicybindings
+  apiservices clustertrustbundles csidrivers csinodes csistoragecapacities customresourcedefinitions
+  devicetaintrules leasecandidates leases mutatingadmissionpolicies mutatingadmissionpolicybindings
+  mutatingwebhookconfigurations podcertificaterequests poddisruptionbudgets runtimeclasses
+  storageversionmigrations validatingadmissionpolicies validatingadmissionpolicybindings
   validatingwebhookconfigurations volumeattachments
 `));
 

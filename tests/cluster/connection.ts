@@ -28,6 +28,11 @@ export interface TestConnection extends AsyncDisposable {
   readonly kubeconfigPath: string;
   /** The admin's client. */
   readonly cluster: Cluster;
+  /**
+   * Sends a request of the admin's to a path. Its answer is not compressed, as `fetch` of Deno reads only the
+   * beginning of a compressed streamed list.
+   */
+  ask(path: string, init?: RequestInit): Promise<Response>;
   /** A label selector that only the objects of this connection have. */
   readonly labelSelector: string;
   /** That label. */
@@ -88,6 +93,14 @@ async function newConnection(kubeconfigPath: string, own?: TestCluster): Promise
     anonymous,
     kubeconfigPath,
     cluster,
+    async ask(path, init) {
+      const { fetch = globalThis.fetch, server, token: source } = config;
+      const token = typeof source === "function" ? await source() : source;
+      const headers = new Headers(init?.headers);
+      headers.set("Accept-Encoding", "identity");
+      if (token) headers.set("Authorization", `Bearer ${token}`);
+      return await fetch(server + path, { ...init, headers });
+    },
     labels,
     labelSelector: `${TEST_LABEL}=${id}`,
     uniqueName,

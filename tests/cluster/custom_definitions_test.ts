@@ -253,11 +253,8 @@ describe("`serve`, custom resources of a real API server", () => {
     },
   );
 
-  async function fromServer(path: string): Promise<Response> {
-    const { config } = connection;
-    const token = typeof config.token === "function" ? await config.token() : config.token;
-    const headers: Record<string, string> = token ? { Authorization: `Bearer ${token}` } : {};
-    return await (config.fetch ?? fetch)(config.server + path, { headers });
+  function fromServer(path: string): Promise<Response> {
+    return connection.ask(path);
   }
 
   async function fromCache(path: string, accept = "application/json"): Promise<Response> {

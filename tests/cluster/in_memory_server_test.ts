@@ -159,14 +159,8 @@ async function compare(
   if (kind.isCustom) server.create(DEFINITIONS, widgetDefinition({ group, version: STATUS }));
   const [namespace] = await connection.createNamespaces("writes");
   server.create("v1/namespaces", { metadata: { name: namespace } });
-  const { config } = connection;
-  const token = typeof config.token === "function" ? await config.token() : config.token;
-  const credential: HeadersInit = token ? { Authorization: `Bearer ${token}` } : {};
   using ours = new Side((path, init) => server.fetch(`http://in-memory${path}`, init));
-  using theirs = new Side(async (path, init) => {
-    const headers = { ...init.headers, ...credential };
-    return await (config.fetch ?? fetch)(config.server + path, { ...init, headers });
-  });
+  using theirs = new Side((path, init) => connection.ask(path, init));
   const prefix = kind.apiVersion.includes("/") ? "apis" : "api";
   const root = `/${prefix}/${kind.apiVersion}/namespaces/${namespace}/${kind.resource}`;
   const both = async <T>(

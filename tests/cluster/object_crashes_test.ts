@@ -45,7 +45,9 @@ describe("ReflectorObject in workerd, in front of a real API server", () => {
     await using upstream = new CountedUpstream(async ({ url, headers }) => {
       const { pathname, search } = new URL(url);
       const accept = headers.get("Accept");
-      return await cluster.open(pathname + search, { headers: accept === null ? {} : { Accept: accept } });
+      return await cluster.open(pathname + search, {
+        headers: { "Accept-Encoding": "identity", ...(accept !== null && { Accept: accept }) },
+      });
     });
     const options = { server: upstream.url, resource: "v1/configmaps", namespace } as const;
     await using host = IS_LONG ? await startInWorkerd(options) : await ObjectHost.start({ options });

@@ -110,10 +110,7 @@ describe("readApi, random requests", { skip: skipWithoutOwnServer }, () => {
   });
 
   async function fromServer({ path, accept }: Asked, next?: string): Promise<Read> {
-    const { config } = connection;
-    const token = typeof config.token === "function" ? await config.token() : config.token;
-    const headers = { Accept: accept, ...(token && { Authorization: `Bearer ${token}` }) };
-    return await answered(await (config.fetch ?? fetch)(config.server + pageOf(path, next), { headers }));
+    return await answered(await connection.ask(pageOf(path, next), { headers: { Accept: accept } }));
   }
 
   async function fromCache({ path, accept }: Asked, next?: string): Promise<Read> {

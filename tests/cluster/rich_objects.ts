@@ -3,6 +3,8 @@
  * @module
  */
 
+import { pem } from "../sockets/certificates.ts";
+
 /** An object to create, and its status, which is written afterwards. */
 export interface RichObject {
   /** The resource, such as `apps/v1/deployments`. */
@@ -297,7 +299,7 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
         address: "192.0.2.5",
       }],
       nodeInfo: {
-        kubeletVersion: "v1.36.3",
+        kubeletVersion: "v1.37.2",
         osImage: "Linux",
         kernelVersion: "6.12",
         architecture: "arm64",
@@ -492,6 +494,23 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
   const signing = { request: SIGNING_REQUEST, signerName: "example.com/signer", usages: ["client auth"] };
   const requests = "certificates.k8s.io/v1/certificatesigningrequests";
   add(requests, prefix, { spec: { ...signing, expirationSeconds: 5400 } });
+  add("certificates.k8s.io/v1/clustertrustbundles", prefix, { spec: { trustBundle: pem("ca.crt") } });
+  add("certificates.k8s.io/v1/podcertificaterequests", "pending", {
+    spec: {
+      signerName: "example.com/signer",
+      podName: "running",
+      podUID: "u",
+      serviceAccountName: "default",
+      serviceAccountUID: "u",
+      nodeName: "node-1",
+      nodeUID: "u",
+      maxExpirationSeconds: 86_400,
+      stubPKCS10Request: atob(SIGNING_REQUEST).replace(/-----.*-----|\n/g, ""),
+    },
+  });
+  add("storagemigration.k8s.io/v1/storageversionmigrations", prefix, {
+    spec: { resource: { group: "example.com", resource: "widgets" } },
+  });
   const apf = "flowcontrol.apiserver.k8s.io/v1";
   add(`${apf}/prioritylevelconfigurations`, prefix, {
     spec: {
@@ -523,6 +542,9 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
   add("scheduling.k8s.io/v1/priorityclasses", prefix, { value: -5, preemptionPolicy: "Never" });
 
   add("resource.k8s.io/v1/deviceclasses", prefix, {});
+  add("resource.k8s.io/v1/devicetaintrules", prefix, {
+    spec: { deviceSelector: { driver: "gpu.example.com" }, taint: { key: "broken", effect: "None" } },
+  });
   const devices = { devices: { requests: [{ name: "gpu", exactly: { deviceClassName: prefix } }] } };
   add("resource.k8s.io/v1/resourceclaims", "pending", { spec: devices });
   const allocation = {

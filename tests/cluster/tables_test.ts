@@ -228,11 +228,8 @@ describe("readApi, every kind of a real API server", () => {
     return { labelSelector: connection.labelSelector };
   }
 
-  async function fromServer(path: string, signal?: AbortSignal): Promise<Response> {
-    const { config } = connection;
-    const token = typeof config.token === "function" ? await config.token() : config.token;
-    const headers = { Accept: TABLE, ...(token && { Authorization: `Bearer ${token}` }) };
-    return await (config.fetch ?? fetch)(config.server + path, { headers, ...(signal && { signal }) });
+  function fromServer(path: string, signal?: AbortSignal): Promise<Response> {
+    return connection.ask(path, { headers: { Accept: TABLE }, ...(signal && { signal }) });
   }
 
   async function fromCache(path: string): Promise<Response> {
