@@ -4,7 +4,7 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/object.t
 import type { Quarantined } from "../meta/list_watch.ts";
 import type { GroupVersionKind } from "../meta/resource.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
-import { doublingDelays, FIRST_DELAY_MS, LONGEST_DELAY_MS } from "../util/backoff.ts";
+import { Backoff, REFLECTOR_BACKOFF } from "../util/backoff.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { defined } from "../util/json.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";
@@ -189,7 +189,7 @@ export function settingsOf(
   const logger = guardedLogger(options.logger);
   return {
     quarantine: wiring.quarantine ?? new Quarantine({ ...options, name }),
-    backoff: doublingDelays({ firstMs: FIRST_DELAY_MS, longestMs: LONGEST_DELAY_MS, random }),
+    backoff: new Backoff(REFLECTOR_BACKOFF, { random }),
     ...DEFAULTS,
     ...defined({ ...options, ...wiring }),
     minWatchTimeoutMs: Math.max(options.minWatchTimeoutMs ?? 0, DEFAULTS.minWatchTimeoutMs),

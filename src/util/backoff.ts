@@ -23,27 +23,6 @@ export type Random = () => number;
 // Keeps an uncapped backoff from becoming infinite, and a jittered one from NaN.
 const LONGEST_MS = Number.MAX_SAFE_INTEGER;
 
-/** Delays that double, each stretched by a random part of up to itself. */
-export function doublingDelays(
-  { firstMs, longestMs, random = () => 0 }: {
-    readonly firstMs: number;
-    readonly longestMs: number;
-    readonly random?: Random;
-  },
-): { readonly nextDelayMs: () => number; readonly reset: () => void } {
-  let nextMs = firstMs;
-  return {
-    nextDelayMs: () => {
-      const ms = nextMs;
-      nextMs = Math.min(ms * 2, longestMs);
-      return jittered(ms, 1, random);
-    },
-    reset: () => {
-      nextMs = firstMs;
-    },
-  };
-}
-
 /** A sequence of growing delays. Mirrors apimachinery's `wait.Backoff.Step`. */
 export class Backoff {
   readonly #parameters: Required<BackoffParameters>;
@@ -167,12 +146,11 @@ export interface ReflectorBackoffOptions {
   readonly resetMs?: number;
 }
 
-/** The first delay of a reflector, before it is stretched. */
-export const FIRST_DELAY_MS = 800;
-/** The longest one; stretched it is just under 30 seconds. */
+/** The longest delay of a reflector, before it is stretched. */
 export const LONGEST_DELAY_MS = 15_000;
-const REFLECTOR_BACKOFF: BackoffParameters = {
-  durationMs: FIRST_DELAY_MS,
+/** The delays of a reflector; with its jitter the longest is just under 30 seconds. */
+export const REFLECTOR_BACKOFF: BackoffParameters = {
+  durationMs: 800,
   factor: 2,
   capMs: LONGEST_DELAY_MS,
   jitter: 1,

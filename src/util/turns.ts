@@ -1,19 +1,31 @@
 /** Turns of the event loop: how much work is done in one, and who has the next. */
 
-import { type Clock, monotonicNow, nextTurn } from "./clock.ts";
+import { type Clock, monotonicNow, nextTurn, realClock } from "./clock.ts";
 import { Deque } from "./collections.ts";
 
-/** The way in which work waits for its next turn. */
-let waitForTurn: () => Promise<void> = nextTurn;
+// As many connections are accepted between two turns of work; fewer where each has much to parse: a turn of
+// work is 2 ms, and a flood of requests would leave lists nothing.
+const MOST_ARRIVALS = 16;
+const MOST_ARRIVING_MS = 8;
 
-/** Resolves in a later turn of the event loop; where clients connect, after several of them. */
-export function giveWay(): Promise<void> {
-  return waitForTurn();
+let arrivals = 0;
+
+/** A client has connected, or has sent something that waits for others like it. */
+export function arrived(): void {
+  arrivals++;
 }
 
-/** All work of the process waits for its turns in this way from now on. */
-export function giveWayBy(wait: () => Promise<void>): void {
-  waitForTurn = wait;
+/**
+ * Resolves in a later turn of the event loop: while turns bring arrivals, after several of them. libuv
+ * accepts one connection in a turn, so where each turn has work, a crowd that connects would wait for long.
+ */
+export async function giveWay(): Promise<void> {
+  const startMs = monotonicNow(realClock);
+  for (let turn = 0; turn < MOST_ARRIVALS; turn++) {
+    const before = arrivals;
+    await nextTurn();
+    if (arrivals === before || monotonicNow(realClock) - startMs >= MOST_ARRIVING_MS) return;
+  }
 }
 
 /** Hands out turns of the event loop. */

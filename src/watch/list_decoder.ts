@@ -229,8 +229,8 @@ export async function readText(
 }
 
 /**
- * Reads a body to its end, a chunk at a time. An error that `onChunk` throws ends the
- * reading. If the body comes faster than it is read, others get a turn every few milliseconds.
+ * Reads a body to its end, a chunk at a time. An error that `onChunk` throws ends the reading. If the body
+ * comes faster than it is read, others get a turn every few milliseconds.
  */
 export async function readBody(
   body: ReadableStream<Uint8Array>,

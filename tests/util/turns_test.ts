@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { nextTurn } from "../../src/util/clock.ts";
 import { FakeClock } from "@listwatch/cache/testing";
-import { arrived } from "../../src/util/arrivals.ts";
-import { finishInTurns, giveWay, Pacer, stepObjectsOf, TurnQueue } from "../../src/util/turns.ts";
+import { arrived, finishInTurns, giveWay, Pacer, stepObjectsOf, TurnQueue } from "../../src/util/turns.ts";
 
 /** How many steps of this length a turn has. */
 async function stepsOf(stepMs: number, ms: number, steps: number): Promise<number> {

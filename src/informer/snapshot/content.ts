@@ -22,7 +22,7 @@ import {
 import { monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import { defined, freezeObject, isPlainJson, isSameJson } from "../../util/json.ts";
 import type { StoreEvent } from "../events.ts";
-import { doublingDelays } from "../../util/backoff.ts";
+import { Backoff } from "../../util/backoff.ts";
 
 /** Loads a snapshot: all of it or nothing, in turns. */
 export async function loadSnapshot<T>(
@@ -208,7 +208,7 @@ export class SnapshotKeeper<T> {
   #isStopped = false;
   /** The stop does not wait for the last save any more: unsaved changes never will be. */
   #isGivenUp = false;
-  readonly #retryDelay = doublingDelays({ firstMs: FIRST_RETRY_MS, longestMs: LAST_RETRY_MS });
+  readonly #retryDelay = new Backoff({ durationMs: FIRST_RETRY_MS, factor: 2, capMs: LAST_RETRY_MS });
   /** No save before this time, after one that failed. */
   #quietUntilMs = -Infinity;
   #failedSaves = 0;
@@ -401,7 +401,7 @@ export class SnapshotKeeper<T> {
     this.#replaces = true;
     this.#isDue = true;
     this.#changed.clear();
-    this.#quietUntilMs = monotonicNow(clock) + this.#retryDelay.nextDelayMs();
+    this.#quietUntilMs = monotonicNow(clock) + this.#retryDelay.step();
   }
 }
 

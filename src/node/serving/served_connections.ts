@@ -4,8 +4,7 @@ import type { Duplex } from "node:stream";
 import { freeBytes } from "../../util/bytes.ts";
 import { laterTurn, letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../../util/clock.ts";
 import { SharedTurns } from "../../util/shared_turns.ts";
-import { arrived } from "../../util/arrivals.ts";
-import { UNITS_PER_MS } from "../../util/turns.ts";
+import { arrived, UNITS_PER_MS } from "../../util/turns.ts";
 
 export interface ServedConnectionsOptions {
   readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
