@@ -47,11 +47,12 @@ await informer.run(new AbortController().signal);
  * that a bundler leaves it out of the others.
  */
 export const CASES: readonly SizeCase[] = [
-  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 67_660 },
+  // 20 of them ask servers from Kubernetes 1.38 on to leave out managedFields, a third of the bytes.
+  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 67_680 },
   { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 73_070 },
   // 200 of them keep compressed streams of kube-apiserver 1.37 out, of which Deno reads the beginning only.
   { name: "typical program", program: TYPICAL, withZod: false, ceiling: 57_040, target: 38_000 },
-  { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 62_420 },
+  { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 62_440 },
   // The package is as small as the source, if tree-shaking works in its modules too.
   {
     name: "typical program, npm package",

@@ -20,9 +20,14 @@ export interface PartialObjectMetadata extends KubernetesObject {
   readonly metadata: ObjectMeta;
 }
 
-/** The `Accept` header that asks for metadata, or for whole objects where a server has none of it. */
-export function acceptMetadata(what: "" | "List"): { readonly Accept: string } {
-  return { Accept: `application/json;as=${KIND}${what};g=meta.k8s.io;v=v1,application/json` };
+/** The parameters of `Accept` that ask for metadata only. */
+export function asMetadata(what: "" | "List"): string {
+  return `;as=${KIND}${what};g=meta.k8s.io;v=v1`;
+}
+
+/** The header that asks for JSON with these parameters, or without where a server has no such answer. */
+export function acceptJson(parameters: string): { readonly Accept: string } {
+  return { Accept: `application/json${parameters},application/json` };
 }
 
 /** Leaves out what a server sent beside the metadata because it knows of no such answer. */

@@ -33,7 +33,7 @@ import type {
   ResourceOptions,
   TypedResourceOptions,
 } from "./resource_client.ts";
-import { acceptMetadata, isMetadata, metadataOf, metadataOfEvent } from "./metadata_only.ts";
+import { acceptJson, asMetadata, isMetadata, metadataOf, metadataOfEvent } from "./metadata_only.ts";
 import { loadSchemas } from "./schemas.ts";
 import { unknownResourceHint } from "./discovery.ts";
 import { wholeSteps } from "./whole_steps.ts";
@@ -51,8 +51,11 @@ function projectionOf(
       `Cannot use keep: ${JSON.stringify(keep)}: it must be a list of paths, or "everything"`,
     );
   }
-  return { ...(keep && { keep }), drop: managedFields ? drop : ["metadata.managedFields", ...drop] };
+  return { ...(keep && { keep }), drop: managedFields ? drop : [MANAGED_FIELDS, ...drop] };
 }
+
+/** The only path that kube-apiserver leaves out if `Accept` asks for it, since 1.38 (KEP-5958). */
+const MANAGED_FIELDS = "metadata.managedFields";
 
 /**
  * The headers of watches. Since 1.37 kube-apiserver compresses a streamed list where the client takes gzip,
@@ -78,6 +81,8 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   readonly #options: ClientOptions<T>;
   /** The cut of arriving objects. */
   readonly #cut: Projection | undefined;
+  /** The parameter of `Accept` that asks the server for a part of the cut. */
+  readonly #serverCut: string;
   readonly projection: Projection | undefined;
   readonly #title: string;
   readonly #path: string;
@@ -98,6 +103,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     this.#options = options;
     const { keep, drop } = projectionOf(options);
     if (keep !== undefined || drop.length > 0) this.#cut = new Projection({ ...(keep && { keep }), drop });
+    this.#serverCut = drop.includes(MANAGED_FIELDS) ? `;drop=${MANAGED_FIELDS}` : "";
     const { labelSelector, fieldSelector, metadataOnly } = options;
     this.projection = metadataOnly ? new Projection({ keep: [], drop }) : this.#cut;
     this.selection = [labelSelector, fieldSelector, metadataOnly && "metadata only"].filter(Boolean).join(
@@ -301,8 +307,9 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     signal: AbortSignal | undefined,
   ): Promise<Response> {
     const { labelSelector, fieldSelector, metadataOnly } = this.#options;
+    const parameters = (metadataOnly ? asMetadata(watch ? "" : "List") : "") + this.#serverCut;
     const headers = {
-      ...(metadataOnly && acceptMetadata(watch ? "" : "List")),
+      ...(parameters && acceptJson(parameters)),
       ...(watch && STREAM_HEADERS),
       ...this.#options.headers,
     };
@@ -350,7 +357,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       const action = this.#action(verb, name, options);
       throw new TypeError(`Cannot ${action}: this client knows metadata only; take one without metadataOnly`);
     }
-    const headers = { ...(metadataOnly && acceptMetadata("")), ...init.headers };
+    const headers = { ...(metadataOnly && acceptJson(asMetadata(""))), ...init.headers };
     const object = await this.#request(verb, name, options, { ...init, headers });
     const fault = objectCheck<T>(await loadSchemas(), this.#options)(object, "");
     if (fault === undefined) return (metadataOnly ? metadataOf(object as T) : object) as T;

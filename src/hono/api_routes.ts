@@ -7,7 +7,7 @@ import { refusesStale, requiresEachEvent } from "../meta/request.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
-import { JSON_AND_YAML, type NegotiatedShape } from "../protocol/representations.ts";
+import { JSON_AND_YAML } from "../protocol/representations.ts";
 import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
 import { builtinResource } from "../protocol/builtin_resources.ts";
 import { listIdentity } from "../protocol/continue_token.ts";
@@ -53,6 +53,7 @@ import {
   type Form,
   formatOf,
   MAX_PATH,
+  type RequestedForm,
   type RequestedRead,
   requestedRead,
   type View,
@@ -67,7 +68,7 @@ import {
 } from "./send/responses.ts";
 import { groupsList } from "./send/screen_answer.ts";
 import { newTableView } from "./send/table_view.ts";
-import { newMetadataView, newObjectView } from "./send/view_text.ts";
+import { newMetadataView, newObjectView, withoutManagedFields } from "./send/view_text.ts";
 import { answerWatch, watchResponse } from "./send/watch_answer.ts";
 import { errorStream } from "./send/watch_stream.ts";
 import { printerOf } from "./tables/printers.ts";
@@ -294,10 +295,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   if (unserved !== undefined) return unserved;
   const name = verb === "get" ? path.name : "";
   if (!target.content.log.isReady()) return notSynced(target.resource);
-  const whole = viewOf(request, form.shape, searchParams, screen?.fields);
-  const view = screen?.fields === undefined || form.shape.kind !== "object" || !("sharedAs" in whole)
-    ? whole
-    : request.state.views.get(target.resource, whole, screen.fields);
+  const view = viewOf(request, form, searchParams, screen?.fields);
   const isShown = "sharedAs" in view;
   if (verb !== "get" && !isShown) return view;
   const { isMerged } = target.fresh;
@@ -371,8 +369,23 @@ const SCALE_VIEW = newObjectView(SCALE);
 
 /** The requested view, or the Status that refuses it: 406, or 400 for a wrong `includeObject`. */
 function viewOf(
+  request: ResourceRequest,
+  { shape, dropsManagedFields }: RequestedForm,
+  searchParams: URLSearchParams,
+  fields?: readonly ScreenFieldPath[],
+): View | Status {
+  const { target, state: { views } } = request;
+  const whole = shapeOf(request, shape, searchParams, fields);
+  if (!("sharedAs" in whole)) return whole;
+  const view = fields === undefined || shape.kind !== "object"
+    ? whole
+    : views.get(target.resource, whole, fields);
+  return dropsManagedFields && target.hasManagedFields ? withoutManagedFields(view) : view;
+}
+
+function shapeOf(
   { target, path, state: { settings } }: ResourceRequest,
-  shape: NegotiatedShape["shape"],
+  shape: RequestedForm["shape"],
   searchParams: URLSearchParams,
   fields?: readonly ScreenFieldPath[],
 ): View | Status {

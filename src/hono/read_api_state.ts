@@ -16,7 +16,7 @@ import { KeptViews } from "./request/fields_views.ts";
 import { Readers } from "./request/readers.ts";
 import type { View } from "./request/requested_read.ts";
 import type { Printer } from "./tables/columns.ts";
-import { type HeldPrinter, heldPrinter } from "./tables/cut_columns.ts";
+import { cutsPath, type HeldPrinter, heldPrinter } from "./tables/cut_columns.ts";
 import { printerOf } from "./tables/printers.ts";
 import { FanOut, Watchers } from "./send/fan_out.ts";
 import { KeptFollowers } from "./screens/followed_objects.ts";
@@ -97,6 +97,8 @@ export interface ServedResource {
   /** Shows its objects as they are. */
   readonly view: View;
   readonly printer: HeldPrinter;
+  /** Whether its objects may have managedFields. */
+  readonly hasManagedFields: boolean;
   readonly content: Content<KubernetesObject>;
   readonly watchers: Watchers<KubernetesObject>;
   readonly fresh: ContentFreshness;
@@ -130,7 +132,8 @@ export function newServedResources(
     });
     const watchers = new Watchers(content, { clock, fanOut, heartbeatMs });
     const fresh = new ContentFreshness(content.log, informer, { ...settings, logger });
-    const projections = sourcesOf(informer).flatMap(({ informer }) => informer.projection ?? []);
+    const sources = sourcesOf(informer).map(({ informer }) => informer.projection);
+    const projections = sources.filter((projection) => projection !== undefined);
     const printers = new WeakMap<Printer, HeldPrinter>();
     return {
       resource,
@@ -143,6 +146,9 @@ export function newServedResources(
         printers.set(whole, printer);
         return printer;
       },
+      hasManagedFields: !sources.every((projection) =>
+        projection && cutsPath(projection, "metadata.managedFields")
+      ),
       content,
       watchers,
       fresh,

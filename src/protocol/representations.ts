@@ -82,12 +82,16 @@ export interface Representation {
   readonly mediaType: MediaType;
   /** The kind that the answer is converted to (`as`, `g`, `v`), such as a Table; `undefined`: none. */
   readonly convertTo: GroupVersionKind | undefined;
+  /** Whether the `Accept` header asks for an indented answer. */
   readonly pretty: boolean;
+  /** Whether the answer is to come without `metadata.managedFields` (`drop`). */
+  readonly dropsManagedFields: boolean;
 }
 
 /**
  * Chooses the representation to answer with; `undefined` if the client accepts none (406). Without a header
- * it is the first media type. `stream` is accepted only as `watch`, of JSON; unknown parameters are ignored.
+ * it is the first media type. `stream` is accepted only as `watch`, of JSON,
+ * and `drop` only as `metadata.managedFields`; unknown parameters are ignored.
  * @param options.mediaTypes The media types that can be served, the default first.
  * @param options.converts Whether the answer can be converted to this
  * kind (`undefined`: not converted, the default).
@@ -104,7 +108,9 @@ export function negotiate(
     readonly serverVersion?: string;
   },
 ): Representation | undefined {
-  if (!header) return { mediaType: mediaTypes[0], convertTo: undefined, pretty: false };
+  if (!header) {
+    return { mediaType: mediaTypes[0], convertTo: undefined, pretty: false, dropsManagedFields: false };
+  }
   for (const { type, subtype, parameters } of parseAccept(header)) {
     for (const mediaType of mediaTypes) {
       const [offeredType, offeredSubtype] = mediaType.split("/");
@@ -113,9 +119,16 @@ export function negotiate(
       if ((parameters.get("sv") ?? serverVersion) !== serverVersion) continue;
       const stream = parameters.get("stream");
       if (stream !== undefined && (stream !== "watch" || mediaType !== "application/json")) continue;
+      const drop = parameters.get("drop");
+      if (drop !== undefined && drop !== "metadata.managedFields") continue;
       const convertTo = conversion(parameters);
       if (!converts(convertTo)) continue;
-      return { mediaType, convertTo, pretty: parameters.get("pretty") === "1" };
+      return {
+        mediaType,
+        convertTo,
+        pretty: parameters.get("pretty") === "1",
+        dropsManagedFields: drop !== undefined,
+      };
     }
   }
   return undefined;
@@ -152,10 +165,7 @@ export type MetaVersion = "meta.k8s.io/v1" | "meta.k8s.io/v1beta1";
 const META_VERSIONS: ReadonlySet<string> = new Set<MetaVersion>(["meta.k8s.io/v1", "meta.k8s.io/v1beta1"]);
 
 /** How to answer a request for objects. */
-export interface NegotiatedShape {
-  readonly mediaType: MediaType;
-  /** Whether the `Accept` header asks for an indented answer. */
-  readonly pretty: boolean;
+export interface NegotiatedShape extends Omit<Representation, "convertTo"> {
   /** The shape; refused (406) are a list as an object, an object as a list, a watch in another media type. */
   readonly shape: ObjectShape | { readonly kind: "refused"; readonly status: Status };
 }
@@ -190,23 +200,23 @@ export function negotiateShape(
         (target.kind === "Table" ? tables : /^PartialObjectMetadata(List)?$/.test(target.kind)),
   });
   if (agreed === undefined) return notAcceptable(mediaTypes);
-  const { mediaType, pretty, convertTo } = agreed;
-  if (verb === "watch" && mediaType !== "application/json") {
-    return { mediaType, pretty, shape: { kind: "refused", status: notAcceptable(stream) } };
+  const { convertTo, ...form } = agreed;
+  if (verb === "watch" && form.mediaType !== "application/json") {
+    return { ...form, shape: { kind: "refused", status: notAcceptable(stream) } };
   }
-  if (convertTo === undefined) return { mediaType, pretty, shape: { kind: "object" } };
+  if (convertTo === undefined) return { ...form, shape: { kind: "object" } };
   const { kind } = convertTo;
   const apiVersion = groupVersion(convertTo) as MetaVersion;
-  if (kind === "Table") return { mediaType, pretty, shape: { kind, apiVersion } };
+  if (kind === "Table") return { ...form, shape: { kind, apiVersion } };
   // A client asks for a list by the kind of the list, and for single objects by the single kind.
   if ((kind === "PartialObjectMetadataList") === (verb === "list")) {
-    return { mediaType, pretty, shape: { kind: "PartialObjectMetadata", apiVersion } };
+    return { ...form, shape: { kind: "PartialObjectMetadata", apiVersion } };
   }
   const type = goType(resource, verb === "list");
   const what = verb === "list" ? `a list (${type})` : `not a list (${type})`;
   const message = `you requested ${kind}, but the requested object is ${what}`;
   const status = newStatus(406, "NotAcceptable", message);
-  return { mediaType, pretty, shape: { kind: "refused", status } };
+  return { ...form, shape: { kind: "refused", status } };
 }
 
 /** The type that an API server names. */

@@ -148,7 +148,10 @@ describe("ResourceClient.list", () => {
       { resourceVersion: "0", limit: "500", resourceVersionMatch: "NotOlderThan", continue: "abc" },
     ]);
     assert.equal(asked[0].target, "/api/v1/pods");
-    assert.equal(asked[0].headers.get("Accept"), "application/json");
+    assert.equal(
+      asked[0].headers.get("Accept"),
+      "application/json;drop=metadata.managedFields,application/json",
+    );
   });
 
   it("is narrowed by the client's namespace and selectors, which a call's own replace", async () => {

@@ -237,6 +237,7 @@ class RequestMaker {
       "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
       "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
       "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+      "application/json;drop=metadata.managedFields",
       "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
       "application/vnd.kubernetes.protobuf",
       "text/html",

@@ -40,7 +40,7 @@ export interface RequestedRead {
   readonly isEventStream: boolean;
 }
 
-type RequestedForm = Form & Pick<NegotiatedShape, "shape">;
+export type RequestedForm = Form & Pick<NegotiatedShape, "shape" | "dropsManagedFields">;
 
 /**
  * The longest path, and so the longest name, that hooks decide on. No path of a Kubernetes API comes near:
@@ -158,6 +158,7 @@ function requestedForm(
   return {
     ...formatOf(c, agreed),
     shape: agreed.shape,
+    dropsManagedFields: agreed.dropsManagedFields,
     ifNoneMatch: c.req.header("If-None-Match"),
     gzip: prefersGzip(c.req.header("Accept-Encoding")),
   };

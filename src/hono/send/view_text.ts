@@ -8,7 +8,7 @@ import type { Held, Holding } from "../../store/holding.ts";
 import { OPEN_BRACE, textMember, textMembers } from "../../text/json_walk.ts";
 import { jsonOf } from "../../util/json.ts";
 import type { Page } from "../content/selection.ts";
-import type { View } from "../request/requested_read.ts";
+import type { TextAround, View } from "../request/requested_read.ts";
 import type { YamlWriter } from "./yaml.ts";
 
 export interface ListShape {
@@ -240,6 +240,53 @@ export function newMetadataView(apiVersion: string): View {
     objectText: text,
     bookmark: (metadata) => partial({ metadata }),
   };
+}
+
+/** Shows what a view shows, of objects without their `metadata.managedFields`. */
+export function withoutManagedFields(view: View): View {
+  const { sharedAs, withText } = view;
+  const ofText = (text: View["itemText"]) =>
+    text && ((json: string) => {
+      const bare = bareText(json);
+      return bare === undefined ? undefined : text(bare);
+    });
+  const around = (form: TextAround): TextAround => (object, json) => {
+    const bare = bareText(json);
+    return bare === undefined ? undefined : form(bareObject(object), bare);
+  };
+  return {
+    ...view,
+    sharedAs: sharedAs && `${sharedAs} without managedFields`,
+    itemsSharedAs: `${view.itemsSharedAs} without managedFields`,
+    one: (object) => view.one(bareObject(object)),
+    item: (object) => view.item(bareObject(object)),
+    event: (object) => view.event(bareObject(object)),
+    itemText: ofText(view.itemText),
+    objectText: ofText(view.objectText),
+    withText: withText && {
+      one: around(withText.one),
+      item: around(withText.item),
+      event: around(withText.event),
+    },
+  };
+}
+
+function bareObject(object: KubernetesObject): KubernetesObject {
+  if (object.metadata?.managedFields === undefined) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+/** As {@linkcode bareObject}, of an object's JSON text; `undefined` if that needs a look at the object. */
+function bareText(json: string): string | undefined {
+  const metadata = textMember(json, 0, "metadata");
+  if (metadata === undefined) return undefined;
+  let kept = "";
+  for (const { key, start, end } of textMembers(json, metadata.start)) {
+    if (key.includes("\\")) return undefined; // it may be this one
+    if (key !== "managedFields") kept += `${kept && ","}"${key}":${json.slice(start, end)}`;
+  }
+  return `${json.slice(0, metadata.start)}{${kept}}${json.slice(metadata.end)}`;
 }
 
 /** An object with its kind and apiVersion, where it has them, and else in front: items come without. */

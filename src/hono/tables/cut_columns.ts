@@ -22,11 +22,7 @@ export interface HeldPrinter extends Printer {
  * description. Names are shown in any case.
  */
 export function heldPrinter(printer: Printer, projections: readonly Projection[]): HeldPrinter {
-  const trees = projections.map((projection) => {
-    const root = newFieldNode();
-    projection.addTo(root);
-    return root;
-  });
+  const trees = projections.map(treeOf);
   const isCut = printer.columns.map(({ format }, i) =>
     format !== "name" && trees.some((root) => isColumnCut(printer, i, root))
   );
@@ -52,6 +48,17 @@ function isColumnCut({ reads, each }: Printer, column: number, root: FieldNode):
     // The printer may have read fields before it failed.
   }
   return isRead;
+}
+
+/** Whether a projection cuts out the field at a path. */
+export function cutsPath(projection: Projection, path: string): boolean {
+  return isPathCut(path, treeOf(projection));
+}
+
+function treeOf(projection: Projection): FieldNode {
+  const root = newFieldNode();
+  projection.addTo(root);
+  return root;
 }
 
 function isPathCut(path: string, root: FieldNode): boolean {

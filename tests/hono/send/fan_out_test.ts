@@ -665,6 +665,7 @@ describe("openWatch, many watches,", () => {
           const path = namespace === "" ? PODS : `/api/v1/namespaces/${namespace}/pods`;
           const accept = pick([
             "application/json",
+            "application/json;drop=metadata.managedFields",
             "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
           ]);
           const selector = color === "" ? "" : `&labelSelector=color%3D${color}`;

@@ -26,6 +26,7 @@ const LISTS = [
 ];
 const ACCEPTED = [
   "application/json",
+  "application/json;drop=metadata.managedFields",
   "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
   "application/json;as=Table;v=v1;g=meta.k8s.io",
 ];
