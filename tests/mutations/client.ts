@@ -13,8 +13,8 @@ export const CLIENT_FAULTS: readonly SuiteMutation[] = [
   {
     name: "client: a `drop` brings back what is left out by default",
     file: "src/client/rest_resource.ts",
-    find: 'drop: managedFields ? drop : ["metadata.managedFields", ...drop] };',
-    replace: 'drop: managedFields || drop.length > 0 ? drop : ["metadata.managedFields"] };',
+    find: "drop: managedFields ? drop : [MANAGED_FIELDS, ...drop] };",
+    replace: "drop: managedFields || drop.length > 0 ? drop : [MANAGED_FIELDS] };",
     test: "tests/client/projection_test.ts",
   },
   {

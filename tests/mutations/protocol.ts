@@ -399,8 +399,8 @@ export const PROTOCOL_FAULTS: readonly SuiteMutation[] = [
   {
     name: "accept: an answer is indented without a header",
     file: "src/protocol/representations.ts",
-    find: "convertTo: undefined, pretty: false };",
-    replace: "convertTo: undefined, pretty: true };",
+    find: "convertTo: undefined, pretty: false, dropsManagedFields: false };",
+    replace: "convertTo: undefined, pretty: true, dropsManagedFields: false };",
     test: "tests/protocol/representations_test.ts",
   },
   {
@@ -413,8 +413,8 @@ export const PROTOCOL_FAULTS: readonly SuiteMutation[] = [
   {
     name: "accept: a refusal of an object as a list is not indented",
     file: "src/protocol/representations.ts",
-    find: 'return { mediaType, pretty, shape: { kind: "refused", status } };',
-    replace: 'return { mediaType, pretty: false, shape: { kind: "refused", status } };',
+    find: 'return { ...form, shape: { kind: "refused", status } };',
+    replace: 'return { ...form, pretty: false, shape: { kind: "refused", status } };',
     test: "tests/protocol/representations_test.ts",
   },
   {
