@@ -169,7 +169,7 @@ export interface ResourceOptions<T> {
    * `metadata.managedFields` and kubectl's annotation of the last applied configuration: a third to a half of
    * most objects' bytes. With `keep: "everything"` nothing but these fields is left out, and that annotation,
    * which has them in it. A schema does not see them, and an object that is replaced without them loses them.
-   * The server is asked not to send managedFields; kube-apiserver can leave them out since 1.38.
+   * Requests say that the server need not send managedFields; kube-apiserver can leave them out since 1.38.
    */
   readonly drop?: readonly string[];
   /** The longest event a watch accepts, in bytes; 16 MiB by default. */

@@ -113,7 +113,7 @@ describe("withoutManagedFields", () => {
     assert.ok(empty.items[0].metadata.managedFields);
   });
 
-  it("is asked for by an informer that drops them, and by no other one", async () => {
+  it("is requested by an informer that drops them, and by no other one", async () => {
     const { api } = apiOf();
     const received: string[] = [];
     const fetch = async (url: string | URL | Request, init?: RequestInit) => {
