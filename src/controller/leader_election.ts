@@ -4,8 +4,8 @@
  * A lease that others hold is respected until it was seen unchanged for its whole duration, by this process's
  * own clock: clocks are never compared. The holder renews the lease, and stops leading when it could not do
  * so within the renew deadline, which is so much shorter than the duration that clocks of different speeds do
- * no harm. A process that was frozen calls {@linkcode Leadership.check} before it writes, whether or not its
- * timers have run.
+ * no harm, or when a renewal shows that it is held by another process or none. A process that was frozen
+ * calls {@linkcode Leadership.check} before it writes, whether or not its timers have run.
  *
  * @see https://github.com/kubernetes/client-go/blob/master/tools/leaderelection/leaderelection.go
  */
@@ -208,75 +208,96 @@ export class LeaderElector {
     return informer.start();
   }
 
-  /**
-   * Tries to take or renew the lease; whether this process holds it then. Never throws.
-   */
-  async #tryOnce(signal: AbortSignal, writing: AbortSignal = signal): Promise<boolean> {
+  /** Tries to take the lease; whether this process holds it then. Never throws. */
+  async #tryOnce(signal: AbortSignal, writing: AbortSignal): Promise<boolean> {
     try {
       return await this.#tryToHold(signal, writing);
     } catch (error) {
       const isOvertaken = isConflict(error) || isAlreadyExists(error);
       if (isOvertaken) this.#mayHold = false;
-      if (signal.aborted) return false;
-      // It is read again before the next try. A server may answer with 404 if the lease was deleted.
-      if (isOvertaken || isNotFound(error)) this.#observed = undefined;
-      if (!isOvertaken) {
-        this.#logger.warn(
-          `Cannot take or renew the lease ${this.#options.lease}: ${errorMessage(error)}`,
-          { error },
-        );
-      }
+      else if (!signal.aborted) this.#warn(error);
       return false;
     }
   }
 
   async #tryToHold(signal: AbortSignal, writing: AbortSignal): Promise<boolean> {
-    const { lease: name, leaseMs, renewDeadlineMs: timeoutMs } = this.#options;
-    const request = { signal: writing, timeoutMs };
-    const sent = momentOf(this.#clock);
-    const time = microTime(this.#clock);
-    const mine = {
-      holderIdentity: this.identity,
-      leaseDurationSeconds: Math.ceil(leaseMs / 1_000),
-      renewTime: time,
-    };
-    if (this.isLeading && this.#observed !== undefined) {
-      // The version that was written last: a conflict if another process has written since.
-      const { lease } = this.#observed;
-      const renewed = await this.#leases.replace({ ...lease, spec: { ...lease.spec, ...mine } }, request);
-      return this.#hold(renewed, sent);
-    }
+    const { lease: name } = this.#options;
+    const request = { signal: writing, timeoutMs: this.#timeoutMs };
+    const mine = this.#mine();
+    const acquireTime = mine.renewTime;
     let lease: Lease;
     try {
-      lease = await this.#leases.get(name, { signal, timeoutMs });
+      lease = await this.#leases.get(name, { ...request, signal });
     } catch (error) {
       if (!isNotFound(error)) throw error;
       this.#mayHold = true;
-      const spec = { ...mine, acquireTime: time, leaseTransitions: 0 };
-      const made = await this.#leases.create({
+      return await this.#hold(this.#leases.create({
         apiVersion: "coordination.k8s.io/v1",
         kind: "Lease",
         metadata: { name, namespace: this.#leases.namespace },
-        spec,
-      }, request);
-      return this.#hold(made, sent);
+        spec: { ...mine, acquireTime, leaseTransitions: 0 },
+      }, request));
     }
     this.#observe(lease);
-    const { holderIdentity = "", acquireTime, leaseTransitions = 0 } = lease.spec ?? {};
+    const { holderIdentity = "", leaseTransitions = 0 } = lease.spec ?? {};
     const wasMine = holderIdentity === this.identity;
     if (holderIdentity !== "" && !wasMine && !this.#hasExpired()) return false;
     this.#mayHold = true;
-    const taken = wasMine
-      ? { ...mine, acquireTime, leaseTransitions }
-      : { ...mine, acquireTime: time, leaseTransitions: leaseTransitions + 1 };
-    return this.#hold(
-      await this.#leases.replace({ ...lease, spec: { ...lease.spec, ...taken } }, request),
-      sent,
-    );
+    const taken = wasMine ? mine : { ...mine, acquireTime, leaseTransitions: leaseTransitions + 1 };
+    const spec = { ...lease.spec, ...taken };
+    return await this.#hold(this.#leases.replace({ ...lease, spec }, request));
   }
 
-  #hold(lease: Lease, sent: Moment): boolean {
-    this.#observed = { lease, at: momentOf(this.#clock) };
+  /**
+   * Renews the lease, if it is still this process's own; why it is lost, if so. It is never taken again:
+   * another process may have led meanwhile, and the caches may lack what that one wrote. Never throws.
+   */
+  async #renew(signal: AbortSignal): Promise<string | undefined> {
+    const request = { signal, timeoutMs: this.#timeoutMs };
+    const replace = async (lease: Lease): Promise<undefined> => {
+      const spec = { ...lease.spec, ...this.#mine() };
+      await this.#hold(this.#leases.replace({ ...lease, spec }, request));
+    };
+    try {
+      // The version that was written last is refused if another process has written since.
+      return await replace(this.#observed!.lease);
+    } catch { /* it is read, as it may be lost, or renewed without an answer */ }
+    try {
+      signal.throwIfAborted();
+      const lease = await this.#leases.get(this.#options.lease, request);
+      this.#observe(lease);
+      if (this.holder !== this.identity) return `it is held by ${this.holder || "none"}`;
+      return await replace(lease);
+    } catch (error) {
+      if (isNotFound(error)) return "it was deleted";
+      if (!signal.aborted && !isConflict(error)) this.#warn(error);
+      return undefined;
+    }
+  }
+
+  /** What this process writes into the lease. */
+  #mine() {
+    return {
+      holderIdentity: this.identity,
+      leaseDurationSeconds: Math.ceil(this.#options.leaseMs / 1_000),
+      renewTime: microTime(this.#clock),
+    };
+  }
+
+  /** As controller-runtime's: one request without an answer leaves time for another. */
+  get #timeoutMs(): number {
+    return this.#options.renewDeadlineMs / 2;
+  }
+
+  #warn(error: unknown): void {
+    const what = `Cannot take or renew the lease ${this.#options.lease}`;
+    this.#logger.warn(`${what}: ${errorMessage(error)}`, { error });
+  }
+
+  /** The lease is held from when the write was sent, once it is answered. */
+  async #hold(write: Promise<Lease>): Promise<true> {
+    const sent = momentOf(this.#clock);
+    this.#observed = { lease: await write, at: momentOf(this.#clock) };
     this.#renewed = sent;
     return true;
   }
@@ -333,10 +354,9 @@ export class LeaderElector {
     watchDeadline();
     onAbort(signal, () => this.#clock.clearTimeout(timer));
     while (await sleepUnlessAborted(retryMs, { clock: this.#clock, signal })) {
-      await this.#tryOnce(signal);
-      if (this.#observed !== undefined && this.holder !== this.identity) {
-        return lose(`it is held by ${this.holder}`);
-      }
+      // After a suspension, which stops the timers, too.
+      const why = this.isLeading ? await this.#renew(signal) : this.#notRenewed();
+      if (why !== undefined) return lose(why);
     }
   }
 
