@@ -6,6 +6,7 @@ import { listAllByNamespace } from "../informer/lister.ts";
 import { listAllPages } from "../reflector/lists.ts";
 import { checkedValues } from "../store/store_index.ts";
 import { parseLabelSelector } from "../meta/labels.ts";
+import { abortable } from "../util/abort.ts";
 import { isRecord } from "../util/json.ts";
 import { appliedConfig, isApplied } from "./applied_config.ts";
 import { type CachedResource, OWNER_INDEX, type OwnWrites } from "./cached_resource.ts";
@@ -102,10 +103,41 @@ export interface ReconcileAccess {
   readonly object: KubernetesObject;
   readonly manager: string;
   readonly writes: OwnWrites;
+  readonly begun: BegunWrites;
   readonly readTimeoutMs: number;
   readonly signal: AbortSignal;
   /** Throws if this process may not write any more. */
   readonly checkLease: () => void;
+}
+
+/**
+ * The writes that one reconcile has begun. It is over when they are, although it may have failed with one of
+ * several at once: the next one of the key must know of all of them, and no two may write.
+ */
+export class BegunWrites {
+  readonly #open = new Set<Promise<unknown>>();
+  #hasEnded = false;
+
+  /** @throws {Error} The reconcile has ended. */
+  async during<R>(write: () => Promise<R>): Promise<R> {
+    if (this.#hasEnded) {
+      throw new Error("Cannot write after the reconcile has ended: await all that it does");
+    }
+    const open = write();
+    this.#open.add(open);
+    try {
+      return await open;
+    } finally {
+      this.#open.delete(open);
+    }
+  }
+
+  /** Resolves when all have their answers; none is begun from then on. */
+  async ended(): Promise<void> {
+    // deno-lint-ignore no-await-in-loop -- an answer may lead to another write
+    while (this.#open.size > 0) await Promise.allSettled(this.#open);
+    this.#hasEnded = true;
+  }
 }
 
 const PAGE_SIZE = 500;
@@ -161,11 +193,11 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
   }
 
   create(object: T): Promise<T> {
-    return this.#writeWhole("create", object);
+    return this.#access.begun.during(() => this.#writeWhole("create", object));
   }
 
   replace(object: T): Promise<T> {
-    return this.#writeWhole("replace", object);
+    return this.#access.begun.during(() => this.#writeWhole("replace", object));
   }
 
   async #writeWhole(verb: "create" | "replace", object: T): Promise<T> {
@@ -176,66 +208,78 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     );
   }
 
-  async patch(name: string, patch: unknown, options: InNamespace = {}): Promise<T> {
-    return await this.#patch(name, patch, options, {});
+  patch(name: string, patch: unknown, options: InNamespace = {}): Promise<T> {
+    return this.#access.begun.during(() => this.#patch(name, patch, options, {}));
   }
 
-  async apply(config: T, options: { readonly force?: boolean } = {}): Promise<Applied<T>> {
-    const { name = "" } = config.metadata ?? {};
-    const namespace = await this.#namespace(config.metadata?.namespace);
-    const complete = await this.#withKind(config, namespace);
-    const { manager } = this.#access;
-    const { applied } = this.#resource;
-    const key = formatObjectName({ namespace, name });
-    const live = await this.get(name, { namespace });
-    if (live !== undefined && isApplied(complete, live, { manager, remembered: applied.get(manager, key) })) {
-      return { object: live, changed: false };
-    }
-    requireOwner(complete, live, key);
-    const { force = true } = options;
-    const object = await this.#write((signal) =>
-      this.#resource.client.apply(complete, {
-        ...inOne(namespace),
-        fieldManager: manager,
-        force,
-        signal,
-      })
-    );
-    applied.set(manager, key, appliedConfig(complete, object));
-    return answered(object, live);
+  apply(config: T, options: { readonly force?: boolean } = {}): Promise<Applied<T>> {
+    return this.#access.begun.during(async () => {
+      const { name = "" } = config.metadata ?? {};
+      const namespace = await this.#namespace(config.metadata?.namespace);
+      const complete = await this.#withKind(config, namespace);
+      const { manager } = this.#access;
+      const { applied } = this.#resource;
+      const key = formatObjectName({ namespace, name });
+      const live = await this.get(name, { namespace });
+      if (
+        live !== undefined && isApplied(complete, live, { manager, remembered: applied.get(manager, key) })
+      ) {
+        return { object: live, changed: false };
+      }
+      requireOwner(complete, live, key);
+      const { force = true } = options;
+      const object = await this.#write((signal) =>
+        this.#resource.client.apply(complete, {
+          ...inOne(namespace),
+          fieldManager: manager,
+          force,
+          signal,
+        })
+      );
+      applied.set(manager, key, appliedConfig(complete, object));
+      return answered(object, live);
+    });
   }
 
-  async createOrUpdate(
+  createOrUpdate(
     name: string,
     change: (present: T) => T | Promise<T>,
     options: InNamespace = {},
   ): Promise<Applied<T>> {
-    const changed = async (object: T): Promise<T> => {
-      const returned = await change(object);
-      if (isRecord(returned)) return asSent(returned);
-      throw new TypeError(
-        `Cannot change ${JSON.stringify(name)}: the function has returned no object; return it`,
-      );
-    };
-    const namespace = await this.#namespace(options.namespace);
-    const present = await this.get(name, { namespace });
-    if (present === undefined) {
-      const { apiVersion, kind } = await this.#resource.description(this.#access.signal);
-      const bare = { apiVersion, kind, metadata: { name, ...inOne(namespace) } };
-      return { object: await this.create(await changed(bare as unknown as T)), changed: true };
-    }
-    const copy = asSent(present); // the cache's is shared
-    const wanted = await changed(copy);
-    requireOwner(wanted, present, formatObjectName({ namespace, name }));
-    const patch = mergePatch(present, wanted);
-    if (patch === undefined) return { object: present, changed: false };
-    return answered(await this.#patchVersion(present, patch as object, {}), present);
+    return this.#access.begun.during(async () => {
+      const changed = async (object: T): Promise<T> => {
+        // What ignores the signal must not hold up the end of the reconcile.
+        const returned = await abortable(Promise.resolve(change(object)), this.#access.signal);
+        if (isRecord(returned)) return asSent(returned);
+        throw new TypeError(
+          `Cannot change ${JSON.stringify(name)}: the function has returned no object; return it`,
+        );
+      };
+      const namespace = await this.#namespace(options.namespace);
+      const present = await this.get(name, { namespace });
+      if (present === undefined) {
+        const { apiVersion, kind } = await this.#resource.description(this.#access.signal);
+        const bare = { apiVersion, kind, metadata: { name, ...inOne(namespace) } };
+        return { object: await this.create(await changed(bare as unknown as T)), changed: true };
+      }
+      const copy = asSent(present); // the cache's is shared
+      const wanted = await changed(copy);
+      requireOwner(wanted, present, formatObjectName({ namespace, name }));
+      const patch = mergePatch(present, wanted);
+      if (patch === undefined) return { object: present, changed: false };
+      return answered(await this.#patchVersion(present, patch as object, {}), present);
+    });
   }
 
-  async patchStatus(name: string, status: unknown, options: InNamespace = {}): Promise<Applied<T>> {
-    const object = await this.get(name, options);
-    if (object !== undefined) return await this.patchStatusOf(object, status);
-    return { object: await this.#patch(name, { status }, options, { subresource: "status" }), changed: true };
+  patchStatus(name: string, status: unknown, options: InNamespace = {}): Promise<Applied<T>> {
+    return this.#access.begun.during(async () => {
+      const object = await this.get(name, options);
+      if (object !== undefined) return await this.patchStatusOf(object, status);
+      return {
+        object: await this.#patch(name, { status }, options, { subresource: "status" }),
+        changed: true,
+      };
+    });
   }
 
   /** Writes the status of an object in the state that was read. */
@@ -252,18 +296,20 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     return this.#patchVersion(object, { metadata: { finalizers } }, {});
   }
 
-  async delete(name: string, options: DeleteOptions = {}): Promise<void> {
-    const namespace = await this.#namespace(options.namespace);
-    const present = await this.get(name, { namespace });
-    const uid = present?.metadata?.uid;
-    // The very object that was seen, so that the cache can show that it is deleted.
-    const preconditions = { uid, ...options.preconditions };
-    await this.#send((signal) =>
-      this.#resource.client.delete(name, { ...options, ...inOne(namespace), preconditions, signal })
-    );
-    const { writes } = this.#access;
-    if (uid) writes.deleted(this.#resource, formatObjectName({ namespace, name }), uid);
-    else writes.unseen(this.#resource);
+  delete(name: string, options: DeleteOptions = {}): Promise<void> {
+    return this.#access.begun.during(async () => {
+      const namespace = await this.#namespace(options.namespace);
+      const present = await this.get(name, { namespace });
+      const uid = present?.metadata?.uid;
+      // The very object that was seen, so that the cache can show that it is deleted.
+      const preconditions = { uid, ...options.preconditions };
+      await this.#send((signal) =>
+        this.#resource.client.delete(name, { ...options, ...inOne(namespace), preconditions, signal })
+      );
+      const { writes } = this.#access;
+      if (uid) writes.deleted(this.#resource, formatObjectName({ namespace, name }), uid);
+      else writes.unseen(this.#resource);
+    });
   }
 
   async deleteIfExists(name: string, options: DeleteOptions = {}): Promise<boolean> {

@@ -17,7 +17,7 @@ import type { LogFields, Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import type { MetricsProvider, QueueMetrics } from "../workqueue/metrics.ts";
 import { DelayingQueue } from "../workqueue/delaying_queue.ts";
-import { type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
+import { BegunWrites, type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
 import { type CachedResource, OwnWrites } from "./cached_resource.ts";
 import {
   type AnyContext,
@@ -225,12 +225,14 @@ export class ReconcileLoop {
   async #attempt(key: string, signal: AbortSignal): Promise<void> {
     const { clock, metrics } = this.#settings;
     const startMs = monotonicNow(clock);
+    const begun = new BegunWrites();
     let outcome = "success";
     try {
-      outcome = await this.#reconcile(key, signal);
+      outcome = await this.#reconcile(key, signal, begun);
     } catch (error) {
       outcome = this.#failed(key, signal.aborted ? signal.reason : error);
     } finally {
+      await begun.ended();
       const writes = this.#writes.get(key);
       writes?.ended();
       if (writes?.isEmpty) this.#writes.delete(key);
@@ -241,7 +243,7 @@ export class ReconcileLoop {
     }
   }
 
-  async #reconcile(key: string, signal: AbortSignal): Promise<string> {
+  async #reconcile(key: string, signal: AbortSignal, begun: BegunWrites): Promise<string> {
     const object = await this.#present(key, signal);
     if (object === undefined) {
       this.#checkScope(key);
@@ -252,7 +254,7 @@ export class ReconcileLoop {
     const { finalizer, finalize, reconcile } = this.#controller;
     const finalizers = object.metadata?.finalizers ?? [];
     const isFinalized = finalizer !== undefined && finalizers.includes(finalizer);
-    const access = this.#access(key, object, signal);
+    const access = this.#access(key, object, { signal, begun });
     const self = new ReconcileClient<KubernetesObject>(this.#self, access);
     let result: Result = {};
     if (object.metadata?.deletionTimestamp) {
@@ -352,10 +354,14 @@ export class ReconcileLoop {
     }
   }
 
-  #access(key: string, object: KubernetesObject, signal: AbortSignal): ReconcileAccess {
+  #access(
+    key: string,
+    object: KubernetesObject,
+    { signal, begun }: Pick<ReconcileAccess, "signal" | "begun">,
+  ): ReconcileAccess {
     const writes = getOrMake(this.#writes, key, () => new OwnWrites());
     const { checkLease, readTimeoutMs } = this.#settings;
-    return { object, manager: this.name, writes, readTimeoutMs, signal, checkLease };
+    return { object, manager: this.name, writes, begun, readTimeoutMs, signal, checkLease };
   }
 
   #context(key: string, access: ReconcileAccess, self: ReconcileClient<KubernetesObject>): AnyContext {

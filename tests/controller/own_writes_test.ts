@@ -5,7 +5,7 @@ import {
   defineController,
   ownedBy,
 } from "@listwatch/cache/controller";
-import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import { answerStatus, delayRequest, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Rig, SlowWatches, startRig, type Widget, widget } from "./rig.ts";
@@ -219,6 +219,67 @@ describe("CachedClient: the reads of a reconcile", () => {
     watches.release();
     await rig.until(() => rig.manager.pending === 0);
     assert.equal(count(), 1);
+  });
+
+  describe("come after a reconcile of the key that has failed with one of several writes at once", () => {
+    type Work = (secrets: CachedClient<KubernetesObject>, sleep: () => Promise<void>) => Promise<unknown>;
+    const token = { metadata: { generateName: "token-" } };
+
+    /** A rig whose first write is refused while another one is still made; the names of all Secrets. */
+    async function besideOne(other: Work): Promise<string[]> {
+      const rig = { clock: undefined as FakeClock | undefined };
+      const define = overSecrets("both", async (_, { secrets }) => {
+        if ((await secrets.list()).length > 0) return;
+        const sleep = () => new Promise<void>((resolve) => void rig.clock!.setTimeout(resolve, 3_000));
+        await Promise.all([secrets.create({ metadata: { name: "refused" } }), other(secrets, sleep)]);
+      });
+      const slow = await startSlow(define);
+      await using _ = slow.rig;
+      const { clock, server } = slow.rig;
+      rig.clock = clock;
+      const match = ({ method, path }: { readonly method: string; readonly path: string }) =>
+        method === "POST" && path.endsWith("/secrets");
+      server.intercept(answerStatus(403), { match, times: 1 });
+      server.intercept(delayRequest(5_000), { match });
+      server.create(WIDGETS, widget("a", "red"));
+      await clock.advance(180_000);
+      assert.equal(slow.rig.manager.pending, 0);
+      return server.list("v1/secrets").items.map(({ metadata }) => metadata!.name!);
+    }
+
+    it("and see what was on its way then", async () => {
+      const names = await besideOne((secrets) => secrets.create(token));
+      assert.deepEqual(names.map((name) => name.slice(0, 6)), ["token-"]);
+    });
+
+    it("and see what was being prepared then", async () => {
+      const names = await besideOne((secrets, sleep) =>
+        secrets.createOrUpdate("made", async (made) => {
+          await sleep();
+          return made;
+        })
+      );
+      assert.deepEqual(names, ["made"]);
+    });
+
+    it("and what that one writes later is refused", async () => {
+      const errors: unknown[] = [];
+      const names = await besideOne(async (secrets, sleep) => {
+        await sleep();
+        await secrets.create(token).catch((error) => errors.push(error));
+      });
+      assert.deepEqual(names.map((name) => name.slice(0, 6)), ["refuse", "token-"]);
+      assert.deepEqual(errors.map(String), [
+        "Error: Cannot write after the reconcile has ended: await all that it does",
+      ]);
+    });
+
+    it("and end with what never ends, at the deadline", async () => {
+      const names = await besideOne((secrets) =>
+        secrets.createOrUpdate("made", () => new Promise<KubernetesObject>(() => {}))
+      );
+      assert.deepEqual(names, ["refused"]);
+    });
   });
 
   it("see a delete, of an object that is there again as of one that is not", async () => {
