@@ -65,8 +65,8 @@ export const CASES: readonly SizeCase[] = [
     name: "./workqueue",
     program: 'export * from "@listwatch/cache/workqueue";',
     withZod: false,
-    // 60 of them keep a throwing or rejecting metrics object from ending the workers of a queue.
-    ceiling: 3_000,
+    // 60 of them keep a throwing or rejecting metrics object from ending the workers of a queue, 50 pause it.
+    ceiling: 3_030,
     target: 3_000,
   },
   {
@@ -75,7 +75,7 @@ export const CASES: readonly SizeCase[] = [
     withZod: true,
     fromPackage: true,
     // Minified twice, it has other letters, which compress less by 8 bytes.
-    ceiling: 3_120,
+    ceiling: 3_140,
     target: 3_000,
   },
 ];

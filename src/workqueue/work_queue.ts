@@ -75,6 +75,7 @@ export class WorkQueue<T = string> {
   readonly #drains = new Set<PromiseWithResolvers<void>>();
   readonly #unlink: (() => void) | undefined;
   #shuttingDown = false;
+  #paused = false;
 
   constructor(options: WorkQueueOptions<T> = {}) {
     const { order = new FirstInFirstOut(), clock = realClock, name, metricsProvider, signal } = options;
@@ -117,7 +118,7 @@ export class WorkQueue<T = string> {
    */
   async get(signal?: AbortSignal): Promise<GetResult<T>> {
     signal?.throwIfAborted();
-    if (this.#order.length > 0) return this.#take();
+    if (this.#order.length > 0 && !this.#paused) return this.#take();
     if (this.#shuttingDown) return { shutdown: true };
     return await waitIn(this.#getters, signal);
   }
@@ -132,6 +133,21 @@ export class WorkQueue<T = string> {
     this.#monitor?.finished(key);
     if (this.#dirty.has(key)) this.#push(this.#dirty.get(key) as T);
     if (this.#processing.size === 0) this.#endDrains();
+  }
+
+  /**
+   * Hands out no item until {@linkcode WorkQueue.resume}; `add` and `done` work meanwhile. A shutdown of a
+   * paused queue ends its workers at once and leaves in it what is queued. Mirrors client-go's
+   * `workqueue.Pausable`.
+   */
+  pause(): void {
+    this.#paused = true;
+  }
+
+  /** Hands out items again. */
+  resume(): void {
+    this.#paused = false;
+    this.#handOut();
   }
 
   /** Refuses new items from now on. Queued items are still handed out; a running drain ends. */
@@ -163,10 +179,14 @@ export class WorkQueue<T = string> {
 
   #push(item: T): void {
     this.#order.push(item);
+    this.#handOut();
+  }
+
+  #handOut(): void {
     for (const getter of this.#getters) {
+      if (this.#paused || this.#order.length === 0) return;
       this.#getters.delete(getter);
       getter.resolve(this.#take());
-      return;
     }
   }
 
@@ -185,7 +205,7 @@ export class WorkQueue<T = string> {
     this.#unlink?.();
     this.#monitor?.stop();
     this.onShutDown();
-    // Waiting workers found the queue empty. An item may still come back from the worker that has it.
+    // Waiting workers found the queue empty or paused. An item may still come back from the worker that has it.
     for (const getter of this.#getters) getter.resolve({ shutdown: true });
     this.#getters.clear();
   }

@@ -25,6 +25,27 @@ export const WORKQUEUE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/workqueue/work_queue_test.ts",
   },
   {
+    name: "work queue: a worker that comes to a paused queue takes an item",
+    file: "src/workqueue/work_queue.ts",
+    find: "if (this.#order.length > 0 && !this.#paused) return this.#take();",
+    replace: "if (this.#order.length > 0) return this.#take();",
+    test: "tests/workqueue/work_queue_test.ts",
+  },
+  {
+    name: "work queue: a worker that waits takes what is added to a paused queue",
+    file: "src/workqueue/work_queue.ts",
+    find: "if (this.#paused || this.#order.length === 0) return;",
+    replace: "if (this.#order.length === 0) return;",
+    test: "tests/workqueue/work_queue_test.ts",
+  },
+  {
+    name: "work queue: a resumed queue wakes nobody",
+    file: "src/workqueue/work_queue.ts",
+    find: "    this.#paused = false;\n    this.#handOut();\n",
+    replace: "    this.#paused = false;\n",
+    test: "tests/workqueue/work_queue_test.ts",
+  },
+  {
     name: "delaying queue: an item that waits is never added earlier",
     file: "src/workqueue/delaying_queue.ts",
     find: "known !== undefined && known.readyAtMs <= readyAtMs",

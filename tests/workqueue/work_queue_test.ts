@@ -1,5 +1,10 @@
 import { FakeClock } from "@listwatch/cache/testing";
-import { type QueueOrder, WorkQueue } from "@listwatch/cache/workqueue";
+import {
+  defaultControllerRateLimiter,
+  type QueueOrder,
+  RateLimitingQueue,
+  WorkQueue,
+} from "@listwatch/cache/workqueue";
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -303,6 +308,94 @@ describe("WorkQueue.shutDownWithDrain", () => {
     stop.abort(new Error("enough"));
     await assert.rejects(drained, /enough/);
     assert.ok(queue.shuttingDown);
+  });
+});
+
+describe("WorkQueue.pause and resume", () => {
+  it("hand out nothing meanwhile, while add and done work", async () => {
+    const queue = new WorkQueue();
+    queue.add("working");
+    queue.add("waiting");
+    const item = await take(queue);
+    queue.pause();
+    queue.pause();
+    queue.add(item);
+    queue.done(item);
+    queue.add("later");
+    assert.equal(queue.length, 3);
+    const gets = [take(queue), take(queue)];
+    assert.equal(await isSettled(gets[0]), false);
+    queue.resume();
+    assert.deepEqual(await Promise.all(gets), ["waiting", "working"]);
+    assert.equal(await take(queue), "later");
+  });
+
+  it("wake the workers that waited before, in their order, and leave those for whom there is nothing", async () => {
+    const queue = new WorkQueue();
+    const gets = [take(queue), take(queue), take(queue)];
+    queue.pause();
+    queue.add("a");
+    queue.add("b");
+    assert.equal(await isSettled(Promise.race(gets)), false);
+    queue.resume();
+    assert.deepEqual(await Promise.all(gets.slice(0, 2)), ["a", "b"]);
+    assert.equal(await isSettled(gets[2]), false);
+    queue.add("c");
+    assert.equal(await gets[2], "c");
+  });
+
+  it("leave what is queued at a shutdown, which ends the workers, unless the queue is resumed", async () => {
+    const queue = new WorkQueue();
+    queue.add("a");
+    queue.pause();
+    const waiting = queue.get();
+    queue.shutDown();
+    assert.deepEqual(await waiting, { shutdown: true });
+    assert.deepEqual(await queue.get(), { shutdown: true });
+    assert.equal(queue.length, 1);
+    queue.resume();
+    assert.equal(await take(queue), "a");
+    assert.deepEqual(await queue.get(), { shutdown: true });
+  });
+
+  it("let a drain wait for what workers have, and hand out nothing that is queued", async () => {
+    const queue = new WorkQueue();
+    queue.add("working");
+    const item = await take(queue);
+    queue.pause();
+    queue.add("waiting");
+    const worker = queue.get();
+    const drained = queue.shutDownWithDrain();
+    assert.deepEqual(await worker, { shutdown: true });
+    assert.equal(await isSettled(drained), false);
+    queue.done(item);
+    await drained;
+    assert.equal(queue.length, 1);
+  });
+
+  it("are those of a delaying and a rate limiting queue, too: what is due is queued", async () => {
+    const clock = new FakeClock();
+    const queue = new RateLimitingQueue<string>(defaultControllerRateLimiter(), { clock });
+    queue.pause();
+    queue.addRateLimited("a");
+    queue.addAfter("b", 1_000);
+    const gets = [take(queue), take(queue)];
+    await clock.advance(1_000);
+    assert.deepEqual([queue.length, await isSettled(Promise.race(gets))], [2, false]);
+    queue.resume();
+    assert.deepEqual(await Promise.all(gets), ["a", "b"]);
+  });
+
+  it("end a wait by its signal meanwhile, which loses no item", async () => {
+    const queue = new WorkQueue();
+    queue.add("a");
+    queue.pause();
+    const stop = new AbortController();
+    const waiting = queue.get(stop.signal);
+    stop.abort(new Error("enough"));
+    await assert.rejects(waiting, /enough/);
+    queue.resume();
+    assert.equal(await take(queue), "a");
   });
 });
 
