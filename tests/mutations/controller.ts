@@ -250,6 +250,27 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/leader_election_test.ts",
   },
   {
+    name: "controller: a reconcile that has failed leaves writes on their way",
+    file: "src/controller/reconcile_loop.ts",
+    find: "      await begun.ended();\n",
+    replace: "      void begun.ended();\n",
+    test: "tests/controller/own_writes_test.ts",
+  },
+  {
+    name: "controller: a reconcile that has ended begins writes",
+    file: "src/controller/cached_client.ts",
+    find: "    this.#hasEnded = true;\n",
+    replace: "",
+    test: "tests/controller/own_writes_test.ts",
+  },
+  {
+    name: "controller: what changes an object and never ends keeps the key for ever",
+    file: "src/controller/cached_client.ts",
+    find: "await abortable(Promise.resolve(change(object)), this.#access.signal)",
+    replace: "await change(object)",
+    test: "tests/controller/own_writes_test.ts",
+  },
+  {
     name: "leader: one that has lost its lease takes it again, once it is free",
     file: "src/controller/leader_election.ts",
     find: "if (this.holder !== this.identity) return",
