@@ -103,7 +103,7 @@ export interface ReconcileAccess {
   readonly object: KubernetesObject;
   readonly manager: string;
   readonly writes: OwnWrites;
-  readonly begun: BegunWrites;
+  readonly started: StartedWrites;
   readonly readTimeoutMs: number;
   readonly signal: AbortSignal;
   /** Throws if this process may not write any more. */
@@ -111,10 +111,10 @@ export interface ReconcileAccess {
 }
 
 /**
- * The writes that one reconcile has begun. It is over when they are, although it may have failed with one of
- * several at once: the next one of the key must know of all of them, and no two may write.
+ * The writes that one reconcile has started. It is over when they are, although it may have failed with one
+ * of several at once: the next one of the key must know of all of them, and no two may write.
  */
-export class BegunWrites {
+export class StartedWrites {
   readonly #open = new Set<Promise<unknown>>();
   #hasEnded = false;
 
@@ -132,7 +132,7 @@ export class BegunWrites {
     }
   }
 
-  /** Resolves when all have their answers; none is begun from then on. */
+  /** Resolves when all have their answers; none is started from then on. */
   async ended(): Promise<void> {
     // deno-lint-ignore no-await-in-loop -- an answer may lead to another write
     while (this.#open.size > 0) await Promise.allSettled(this.#open);
@@ -193,11 +193,11 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
   }
 
   create(object: T): Promise<T> {
-    return this.#access.begun.during(() => this.#writeWhole("create", object));
+    return this.#access.started.during(() => this.#writeWhole("create", object));
   }
 
   replace(object: T): Promise<T> {
-    return this.#access.begun.during(() => this.#writeWhole("replace", object));
+    return this.#access.started.during(() => this.#writeWhole("replace", object));
   }
 
   async #writeWhole(verb: "create" | "replace", object: T): Promise<T> {
@@ -209,11 +209,11 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
   }
 
   patch(name: string, patch: unknown, options: InNamespace = {}): Promise<T> {
-    return this.#access.begun.during(() => this.#patch(name, patch, options, {}));
+    return this.#access.started.during(() => this.#patch(name, patch, options, {}));
   }
 
   apply(config: T, options: { readonly force?: boolean } = {}): Promise<Applied<T>> {
-    return this.#access.begun.during(async () => {
+    return this.#access.started.during(async () => {
       const { name = "" } = config.metadata ?? {};
       const namespace = await this.#namespace(config.metadata?.namespace);
       const complete = await this.#withKind(config, namespace);
@@ -246,7 +246,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     change: (present: T) => T | Promise<T>,
     options: InNamespace = {},
   ): Promise<Applied<T>> {
-    return this.#access.begun.during(async () => {
+    return this.#access.started.during(async () => {
       const changed = async (object: T): Promise<T> => {
         // What ignores the signal must not hold up the end of the reconcile.
         const returned = await abortable(Promise.resolve(change(object)), this.#access.signal);
@@ -272,7 +272,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
   }
 
   patchStatus(name: string, status: unknown, options: InNamespace = {}): Promise<Applied<T>> {
-    return this.#access.begun.during(async () => {
+    return this.#access.started.during(async () => {
       const object = await this.get(name, options);
       if (object !== undefined) return await this.patchStatusOf(object, status);
       return {
@@ -297,7 +297,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
   }
 
   delete(name: string, options: DeleteOptions = {}): Promise<void> {
-    return this.#access.begun.during(async () => {
+    return this.#access.started.during(async () => {
       const namespace = await this.#namespace(options.namespace);
       const present = await this.get(name, { namespace });
       const uid = present?.metadata?.uid;

@@ -17,7 +17,7 @@ import type { LogFields, Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import type { MetricsProvider, QueueMetrics } from "../workqueue/metrics.ts";
 import { DelayingQueue } from "../workqueue/delaying_queue.ts";
-import { BegunWrites, type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
+import { type ReconcileAccess, ReconcileClient, StartedWrites } from "./cached_client.ts";
 import { type CachedResource, OwnWrites } from "./cached_resource.ts";
 import {
   type AnyContext,
@@ -225,14 +225,14 @@ export class ReconcileLoop {
   async #attempt(key: string, signal: AbortSignal): Promise<void> {
     const { clock, metrics } = this.#settings;
     const startMs = monotonicNow(clock);
-    const begun = new BegunWrites();
+    const started = new StartedWrites();
     let outcome = "success";
     try {
-      outcome = await this.#reconcile(key, signal, begun);
+      outcome = await this.#reconcile(key, signal, started);
     } catch (error) {
       outcome = this.#failed(key, signal.aborted ? signal.reason : error);
     } finally {
-      await begun.ended();
+      await started.ended();
       const writes = this.#writes.get(key);
       writes?.ended();
       if (writes?.isEmpty) this.#writes.delete(key);
@@ -243,7 +243,7 @@ export class ReconcileLoop {
     }
   }
 
-  async #reconcile(key: string, signal: AbortSignal, begun: BegunWrites): Promise<string> {
+  async #reconcile(key: string, signal: AbortSignal, started: StartedWrites): Promise<string> {
     const object = await this.#present(key, signal);
     if (object === undefined) {
       this.#checkScope(key);
@@ -254,7 +254,7 @@ export class ReconcileLoop {
     const { finalizer, finalize, reconcile } = this.#controller;
     const finalizers = object.metadata?.finalizers ?? [];
     const isFinalized = finalizer !== undefined && finalizers.includes(finalizer);
-    const access = this.#access(key, object, { signal, begun });
+    const access = this.#access(key, object, { signal, started });
     const self = new ReconcileClient<KubernetesObject>(this.#self, access);
     let result: Result = {};
     if (object.metadata?.deletionTimestamp) {
@@ -357,11 +357,11 @@ export class ReconcileLoop {
   #access(
     key: string,
     object: KubernetesObject,
-    { signal, begun }: Pick<ReconcileAccess, "signal" | "begun">,
+    { signal, started }: Pick<ReconcileAccess, "signal" | "started">,
   ): ReconcileAccess {
     const writes = getOrMake(this.#writes, key, () => new OwnWrites());
     const { checkLease, readTimeoutMs } = this.#settings;
-    return { object, manager: this.name, writes, begun, readTimeoutMs, signal, checkLease };
+    return { object, manager: this.name, writes, started, readTimeoutMs, signal, checkLease };
   }
 
   #context(key: string, access: ReconcileAccess, self: ReconcileClient<KubernetesObject>): AnyContext {

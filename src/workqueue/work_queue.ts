@@ -205,7 +205,7 @@ export class WorkQueue<T = string> {
     this.#unlink?.();
     this.#monitor?.stop();
     this.onShutDown();
-    // Waiting workers found the queue empty or paused. An item may still come back from the worker that has it.
+    // Waiting workers found the queue empty or paused. An item may still come back from a worker.
     for (const getter of this.#getters) getter.resolve({ shutdown: true });
     this.#getters.clear();
   }

@@ -11,7 +11,7 @@ import { LeadershipLostError, ownedBy } from "@listwatch/cache/controller";
 import { answerStatus, FakeClock, hang, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BegunWrites, type ReconcileAccess, ReconcileClient } from "../../src/controller/cached_client.ts";
+import { type ReconcileAccess, ReconcileClient, StartedWrites } from "../../src/controller/cached_client.ts";
 import { CachedResource, OwnWrites } from "../../src/controller/cached_resource.ts";
 import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 
@@ -77,7 +77,7 @@ async function startCache(
         writes,
         readTimeoutMs: 3_000,
         signal: new AbortController().signal,
-        begun: new BegunWrites(),
+        started: new StartedWrites(),
         checkLease: () => {},
         ...access,
       }),

@@ -252,8 +252,8 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: a reconcile that has failed leaves writes on their way",
     file: "src/controller/reconcile_loop.ts",
-    find: "      await begun.ended();\n",
-    replace: "      void begun.ended();\n",
+    find: "      await started.ended();\n",
+    replace: "      void started.ended();\n",
     test: "tests/controller/own_writes_test.ts",
   },
   {

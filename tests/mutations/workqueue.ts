@@ -39,7 +39,7 @@ export const WORKQUEUE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/workqueue/work_queue_test.ts",
   },
   {
-    name: "work queue: a resumed queue wakes nobody",
+    name: "work queue: a resumed queue wakes no worker",
     file: "src/workqueue/work_queue.ts",
     find: "    this.#paused = false;\n    this.#handOut();\n",
     replace: "    this.#paused = false;\n",
