@@ -290,8 +290,8 @@ export class LeaderElector {
   }
 
   #warn(error: unknown): void {
-    const what = `Cannot take or renew the lease ${this.#options.lease}`;
-    this.#logger.warn(`${what}: ${errorMessage(error)}`, { error });
+    const { lease } = this.#options;
+    this.#logger.warn(`Cannot take or renew the lease ${lease}: ${errorMessage(error)}`, { error });
   }
 
   /** The lease is held from when the write was sent, once it is answered. */
