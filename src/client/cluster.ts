@@ -304,8 +304,10 @@ class RestCluster implements Cluster, Requests {
   }
 }
 
+/** Called for each sending, in its turn. */
 function initOf(options: RequestOptions, headers: [string, string][]): RequestInit {
   const { method = "GET", body, signal } = options;
+  options.check?.();
   return {
     method,
     headers,

@@ -212,6 +212,12 @@ export interface ObjectRequestOptions {
    * s, by default. `Infinity` for no limit. A write that takes longer may still have been made.
    */
   readonly timeoutMs?: number;
+  /**
+   * As {@linkcode RequestOptions.check}.
+   *
+   * @internal
+   */
+  readonly check?: () => void;
 }
 
 /** Options of {@linkcode ResourceClient.delete}. */
@@ -254,6 +260,12 @@ export interface RequestOptions {
    * the cluster, or 30 s, by default. `Infinity` for no limit.
    */
   readonly timeoutMs?: number;
+  /**
+   * Called as late as can be before the request is sent; what it throws is the error of the request.
+   *
+   * @internal
+   */
+  readonly check?: () => void;
   /** The action, for error texts, as it follows "Cannot": `list "pods"`. Method and path by default. */
   readonly action?: string;
 }

@@ -374,18 +374,12 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     init: RequestOptions,
   ): Promise<unknown> {
     const action = this.#action(verb, name, options);
-    const { namespace = this.namespace, subresource, query, signal, timeoutMs } = options;
+    const { namespace = this.namespace, subresource, ...own } = options;
     // The path without a name is that of the whole collection: a delete there deletes everything.
     if (!name && verb !== "create") throw new TypeError(`Cannot ${action}: the name is empty`);
     const path = resourcePath(this.resource, { namespace, name }) + (subresource ? `/${subresource}` : "");
-    return await this.#cluster.request(path, {
-      ...init,
-      headers: { ...this.#options.headers, ...init.headers },
-      action,
-      query,
-      signal,
-      timeoutMs,
-    });
+    const headers = { ...this.#options.headers, ...init.headers };
+    return await this.#cluster.request(path, { ...own, ...init, headers, action });
   }
 
   #action(verb: string, name: string, { namespace = this.namespace }: ObjectRequestOptions): string {

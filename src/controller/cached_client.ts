@@ -1,4 +1,4 @@
-import type { DeleteOptions } from "../client/resource_client.ts";
+import type { DeleteOptions, ObjectRequestOptions } from "../client/resource_client.ts";
 import { formatObjectName, type KubernetesObject, type OwnerReference } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import { isNotFound } from "../meta/status.ts";
@@ -140,6 +140,9 @@ export class StartedWrites {
   }
 }
 
+/** Stops a write, also one whose credentials were awaited, or that is on its way. */
+type Gate = Pick<ObjectRequestOptions, "signal" | "check">;
+
 const PAGE_SIZE = 500;
 
 export class ReconcileClient<T extends KubernetesObject> implements CachedClient<T, string> {
@@ -203,8 +206,8 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
   async #writeWhole(verb: "create" | "replace", object: T): Promise<T> {
     const namespace = await this.#namespace(object.metadata?.namespace);
     const complete = await this.#withKind(object, namespace);
-    return await this.#write((signal) =>
-      this.#resource.client[verb](complete, { ...inOne(namespace), signal })
+    return await this.#write((request) =>
+      this.#resource.client[verb](complete, { ...inOne(namespace), ...request })
     );
   }
 
@@ -228,12 +231,12 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
       }
       requireOwner(complete, live, key);
       const { force = true } = options;
-      const object = await this.#write((signal) =>
+      const object = await this.#write((request) =>
         this.#resource.client.apply(complete, {
           ...inOne(namespace),
           fieldManager: manager,
           force,
-          signal,
+          ...request,
         })
       );
       applied.set(manager, key, appliedConfig(complete, object));
@@ -303,8 +306,8 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
       const uid = present?.metadata?.uid;
       // The very object that was seen, so that the cache can show that it is deleted.
       const preconditions = { uid, ...options.preconditions };
-      await this.#send((signal) =>
-        this.#resource.client.delete(name, { ...options, ...inOne(namespace), preconditions, signal })
+      await this.#send((request) =>
+        this.#resource.client.delete(name, { ...options, ...inOne(namespace), preconditions, ...request })
       );
       const { writes } = this.#access;
       if (uid) writes.deleted(this.#resource, formatObjectName({ namespace, name }), uid);
@@ -341,12 +344,12 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     { subresource }: { readonly subresource?: string },
   ): Promise<T> {
     const namespace = await this.#namespace(options.namespace);
-    return await this.#write((signal) =>
-      this.#resource.client.patch(name, patch, { ...inOne(namespace), subresource, signal }) as Promise<T>
+    return await this.#write((request) =>
+      this.#resource.client.patch(name, patch, { ...inOne(namespace), subresource, ...request }) as Promise<T>
     );
   }
 
-  async #write(write: (signal: AbortSignal) => Promise<KubernetesObject>): Promise<T> {
+  async #write(write: (request: Gate) => Promise<KubernetesObject>): Promise<T> {
     const object = await this.#send(write);
     const { resourceVersion = "", uid = "", namespace } = object.metadata ?? {};
     this.#access.writes.wrote(this.#resource, resourceVersion, namespace);
@@ -354,12 +357,12 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     return object as T;
   }
 
-  async #send<R>(send: (signal: AbortSignal) => Promise<R>): Promise<R> {
-    const { signal, checkLease, writes } = this.#access;
+  async #send<R>(send: (request: Gate) => Promise<R>): Promise<R> {
+    const { signal, checkLease: check, writes } = this.#access;
     signal.throwIfAborted();
-    checkLease();
+    check();
     try {
-      return await send(signal);
+      return await send({ signal, check });
     } catch (error) {
       writes.failed(this.#resource, error);
       throw error;

@@ -170,6 +170,26 @@ describe("newCluster: requests", () => {
     assert.equal(isOpen, false);
   });
 
+  it("are checked once their token is there, each time that they are sent, and fail as the check does", async () => {
+    const { fetch, asked } = recorder(Response.json({}, { status: 401 }));
+    const said: string[] = [];
+    const tokens = ["first", "second"];
+    const token = () => {
+      said.push("token");
+      return Promise.resolve(tokens.shift()!);
+    };
+    const refusal = new Error("not any more");
+    const check = () => {
+      said.push(`check after ${asked.length}`);
+      if (asked.length > 0) throw refusal;
+    };
+    const pods = newCluster({ server: SERVER, fetch, token }).resource("v1/pods");
+    const isRefusal = (error: unknown) => error === refusal;
+    await assert.rejects(pods.delete("a", { namespace: "shop", check }), isRefusal);
+    assert.deepEqual(said, ["token", "check after 0", "token", "check after 1"]);
+    assert.equal(asked.length, 1);
+  });
+
   it("are not made with a token of two words", async () => {
     const { fetch, asked } = recorder(Response.json({}));
     const cluster = newCluster({ server: SERVER, fetch, token: () => "two words" });

@@ -264,4 +264,45 @@ describe("Manager.run", () => {
     assert.ok(errors[0] instanceof LeadershipLostError, String(errors[0]));
     assert.ok(await rig.ended instanceof LeadershipLostError);
   });
+
+  it("lets no reconcile write with credentials that come in that turn", async () => {
+    let token = Promise.withResolvers<string>();
+    token.resolve("early");
+    const errors: unknown[] = [];
+    const clock = new FakeClock();
+    const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+    await using rig = startRig(
+      (cluster) => {
+        const maps = newCluster({
+          server: "http://in-memory",
+          fetch: server.fetch,
+          token: () => token.promise,
+          clock,
+        }).resource("v1/configmaps");
+        return defineController({
+          name: "widgets",
+          for: cluster.resource<KubernetesObject>(WIDGETS),
+          owns: { maps },
+          async reconcile(_, { maps }) {
+            await maps.get("m"); // so that discovery is over
+            token = Promise.withResolvers();
+            await maps.create({ metadata: { name: "m" } }).catch((error) => errors.push(error));
+          },
+        });
+      },
+      { leader },
+      { server, clock },
+    );
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => rig.manager.status().isLeading);
+    await rig.clock.advance(100);
+    assert.equal(errors.length, 0);
+    rig.server.intercept(answerStatus(503), { match: isRenewal });
+    token.resolve("late");
+    await rig.clock.jump(11_000);
+    assert.equal(server.get("v1/configmaps", "shop/m"), undefined);
+    assert.ok(errors[0] instanceof LeadershipLostError, String(errors[0]));
+    assert.ok(await rig.ended instanceof LeadershipLostError);
+    server.close();
+  });
 });

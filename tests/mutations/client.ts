@@ -41,8 +41,8 @@ export const CLIENT_FAULTS: readonly SuiteMutation[] = [
   {
     name: "client: the headers of a client replace those of a request",
     file: "src/client/rest_resource.ts",
-    find: "headers: { ...this.#options.headers, ...init.headers }",
-    replace: "headers: { ...init.headers, ...this.#options.headers }",
+    find: "const headers = { ...this.#options.headers, ...init.headers };",
+    replace: "const headers = { ...init.headers, ...this.#options.headers };",
     test: "tests/client/resource_client_test.ts",
   },
   {

@@ -271,6 +271,13 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
     test: "tests/controller/own_writes_test.ts",
   },
   {
+    name: "controller: a process that has lost its lease writes when its credentials come",
+    file: "src/controller/cached_client.ts",
+    find: "return await send({ signal, check });",
+    replace: "return await send({ signal });",
+    test: "tests/controller/stop_test.ts",
+  },
+  {
     name: "leader: one that has lost its lease takes it again, once it is free",
     file: "src/controller/leader_election.ts",
     find: "if (this.holder !== this.identity) return",
@@ -449,7 +456,7 @@ export const CONTROLLER_FAULTS: readonly SuiteMutation[] = [
   {
     name: "controller: a process writes that has lost its lease",
     file: "src/controller/cached_client.ts",
-    find: "    checkLease();\n",
+    find: "    check();\n",
     replace: "",
     test: "tests/controller/cached_client_test.ts",
   },
