@@ -20,7 +20,7 @@ export interface Comparison extends SizeResult {
 }
 
 /** The options of a comparison. */
-export interface ComparisonOptions extends Pick<BenchOptions, "rounds" | "events" | "framing"> {
+export interface ComparisonOptions extends Pick<BenchOptions, "rounds" | "events" | "framing" | "drop"> {
   readonly entrants: readonly Entrant[];
   readonly tools: Tools;
   readonly programs: Programs;

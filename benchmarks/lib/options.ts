@@ -20,6 +20,8 @@ export interface BenchOptions {
   readonly only: readonly string[];
   readonly events: number;
   readonly framing: "event" | "block";
+  /** Whether the server leaves out managedFields where a client does not want them. */
+  readonly drop: boolean;
   /** What is measured. */
   readonly mode:
     | "comparison"
@@ -50,6 +52,7 @@ Time, events and memory beside @kubernetes/client-node and a bare loop.
   --only TEXT,TEXT      only contestants whose id contains one of these, such as listwatch-node or bare
   --events 50000        how many MODIFIED events follow
   --framing event       each event is a chunk of the HTTP body (event) or they are packed into blocks (block)
+  --drop                the server leaves out managedFields where a client does not want them, as Kubernetes 1.38 can
   --growth              instead: cost per object against objects, handlers and indices, of ours on Node
   --tasks               instead: the longest turn of the event loop, of ours on Node, in what concerns all objects
   --list                instead: lists of a served cache on Node, kept or not (needs Go)
@@ -112,6 +115,7 @@ export function readOptions(args: string[]): BenchOptions {
       only: { type: "string" },
       events: { type: "string", default: "50000" },
       framing: { type: "string", default: "event" },
+      drop: { type: "boolean", default: false },
       growth: { type: "boolean", default: false },
       profile: { type: "boolean", default: false },
       tasks: { type: "boolean", default: false },
@@ -152,6 +156,8 @@ export function readOptions(args: string[]): BenchOptions {
     ? `of fewer than ${{ 3: "three", 5: "five" }[leastRounds] ?? leastRounds} rounds`
     : only.length > 0
     ? "of --only"
+    : values.drop
+    ? "of --drop"
     : peers === "none" && (mode === "comparison" || mode === "controllers")
     ? "of --peers none"
     : mode === "controllers" && sizes.join() !== "10000"
@@ -165,6 +171,7 @@ export function readOptions(args: string[]): BenchOptions {
     only,
     events: readCount("events", values.events),
     framing: oneOf("framing", values.framing, ["event", "block"]),
+    drop: values.drop,
     mode,
     out: values.out ?? (why === undefined ? RESULTS_PATH : undefined),
     ...(values.out === undefined && why !== undefined && { whyNotWritten: why }),

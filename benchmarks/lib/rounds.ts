@@ -25,12 +25,20 @@ export interface BenchServer extends AsyncDisposable {
 /** Starts the server for so many objects; resolves when everything is encoded. */
 export async function startServer(
   tools: Tools,
-  options: { objects: number; events: number; framing: string; isVaried?: boolean; isForScreens?: boolean },
+  options: {
+    objects: number;
+    events: number;
+    framing: string;
+    isVaried?: boolean;
+    isForScreens?: boolean;
+    drop?: boolean;
+  },
 ): Promise<BenchServer> {
-  const { objects, events, framing, isVaried, isForScreens } = options;
+  const { objects, events, framing, isVaried, isForScreens, drop } = options;
   const args = [`--objects=${objects}`, `--events=${events}`, `--framing=${framing}`];
   if (isVaried) args.push("--varied");
   if (isForScreens) args.push("--screens");
+  if (drop) args.push("--drop");
   const server = await startChildServer<{ url: string; listBytes: number; lastResourceVersion: string }>(
     [tools.node, "--no-warnings", join(ROOT, "benchmarks/server/server.ts"), ...args],
   );

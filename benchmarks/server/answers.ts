@@ -36,6 +36,8 @@ export interface Pods {
   readonly isVaried?: boolean;
   /** Whether they are for screens: see {@linkcode encodeEvents}. */
   readonly isForScreens?: boolean;
+  /** Whether they come without managedFields. */
+  readonly isBare?: boolean;
 }
 
 function populationFor({ objects, isVaried, isForScreens }: Pods) {
@@ -44,7 +46,7 @@ function populationFor({ objects, isVaried, isForScreens }: Pods) {
 
 /** Encodes a list of the pods, in the order of their keys. */
 export function encodeList(pods: Pods): EncodedList {
-  const { objects, isForScreens } = pods;
+  const { objects, isForScreens, isBare } = pods;
   const population = populationFor(pods);
   const resourceVersion = String(BASE_VERSION + objects);
   const encoder = new TextEncoder();
@@ -57,6 +59,7 @@ export function encodeList(pods: Pods): EncodedList {
       revision: 0,
       ...(isForScreens && { restarts: restartsOf(i) }),
       isTyped: false,
+      ...(isBare && { isBare }),
     });
     items.push(blocks.add(encoder.encode(`${items.length === 0 ? "" : ","}${json}`)));
   }
@@ -111,7 +114,7 @@ export interface EncodedEvents {
  * kube-apiserver writes them; `block` packs them tightly.
  */
 export function encodeEvents(pods: Pods, events: number, framing: "event" | "block"): EncodedEvents {
-  const { objects, isForScreens } = pods;
+  const { objects, isForScreens, isBare } = pods;
   const population = populationFor(pods);
   const encoder = new TextEncoder();
   const blocks = new Blocks();
@@ -132,7 +135,13 @@ export function encodeEvents(pods: Pods, events: number, framing: "event" | "blo
     const isMark = isForScreens && i % MARK_EVERY === MARK_EVERY - 1;
     const index = isMark ? 0 : (i * stride) % objects;
     const restarts = isMark ? MARKS_FROM + i : restartsOf(index) + (i % 10 === 0 ? revision : 0);
-    const version = { resourceVersion, revision, ...(isForScreens && { restarts }), isTyped: true };
+    const version = {
+      resourceVersion,
+      revision,
+      ...(isForScreens && { restarts }),
+      isTyped: true,
+      ...(isBare && { isBare }),
+    };
     const json = podJson(population, index, version);
     const event = encoder.encode(`{"type":"MODIFIED","object":${json}}\n`);
     if (framing === "event") chunk([event], event.length);

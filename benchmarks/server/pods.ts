@@ -40,6 +40,8 @@ export interface PodVersion {
   readonly restarts?: number;
   /** Whether it names its `kind` and `apiVersion`, as in an event; items of a list do not. */
   readonly isTyped: boolean;
+  /** Whether it comes without managedFields. Default: false. */
+  readonly isBare?: boolean;
 }
 
 /** The JSON text of pod number `index`. */
@@ -189,6 +191,7 @@ function buildPod(population: PodPopulation, index: number, version: PodVersion,
       subresource: "status",
     },
   ];
+  if (version.isBare) delete metadata.managedFields;
   return { ...(version.isTyped && { kind: "Pod", apiVersion: "v1" }), metadata, spec, status };
 }
 

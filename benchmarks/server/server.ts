@@ -6,7 +6,8 @@
  * It answers what informers ask: lists (a page where there is a `limit` and the resourceVersion is not
  * 0, all in one otherwise, as kube-apiserver does) and watches. It is like a server without the
  * WatchList feature: `sendInitialEvents` is refused with 422, so that every contestant lists. It never
- * compresses. Each watch has a bookmark every half a minute, so that no client takes it for dead.
+ * compresses. With `--drop` it leaves out managedFields where a client does not want them (`drop` in `Accept`),
+ * as kube-apiserver 1.38 with the feature ManagedFieldsOptOut. Each watch has a bookmark every half a minute, so that no client takes it for dead.
  *
  * Five more paths drive it:
  *
@@ -28,7 +29,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo, Socket } from "node:net";
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { encodeEvents, encodeList } from "./answers.ts";
+import { encodeEvents, encodeList, type Pods } from "./answers.ts";
 
 const { values } = parseArgs({
   args: process.argv.slice(2),
@@ -38,13 +39,20 @@ const { values } = parseArgs({
     framing: { type: "string", default: "event" },
     varied: { type: "boolean", default: false },
     screens: { type: "boolean", default: false },
+    drop: { type: "boolean", default: false },
   },
 });
 const objects = Number(values.objects);
 const pods = { objects, isVaried: values.varied, isForScreens: values.screens };
-const list = encodeList(pods);
 const framing = values.framing === "block" ? "block" : "event";
-const burst = encodeEvents(pods, Number(values.events), framing);
+const whole = encode(pods);
+const bare = values.drop ? encode({ ...pods, isBare: true }) : whole;
+/** What the last client reads: one at a time is measured. */
+let { list, burst } = whole;
+
+function encode(pods: Pods) {
+  return { list: encodeList(pods), burst: encodeEvents(pods, Number(values.events), framing) };
+}
 
 const stats = { lists: 0, watches: 0 };
 /** The block that a burst with an end begins with. */
@@ -69,6 +77,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   request.resume();
   switch (url.pathname) {
     case "/api/v1/pods":
+      ({ list, burst } = request.headers.accept?.includes("drop=metadata.managedFields") ? bare : whole);
       if (["1", "true"].includes(query.get("watch") ?? "")) return watch(query, response);
       return await sendList(query, response);
     case "/control/stats":

@@ -74,6 +74,21 @@ describe("podJson", () => {
     assert.match(json, /\\u0026/);
   });
 
+  it("makes the same pods without managedFields, for clients that do not want them", () => {
+    const bare = (pods: string) =>
+      JSON.parse(pods, (key, value) => key === "managedFields" ? undefined : value);
+    const version = { resourceVersion: "7", revision: 0, isTyped: true };
+    const json = podJson(population, 7, { ...version, isBare: true });
+    assert.deepEqual(JSON.parse(json), bare(podJson(population, 7, version)));
+    const [whole, less] = [{ objects: 20 }, { objects: 20, isBare: true }].map((pods) => ({
+      list: text(encodeList(pods).page(0, 20)),
+      events: unchunk(text(encodeEvents(pods, 30, "event").blocks)),
+    }));
+    assert.deepEqual(JSON.parse(less.list), bare(whole.list));
+    assert.deepEqual(less.events.map((event) => JSON.parse(event)), whole.events.map(bare));
+    assert.notEqual(less.list, whole.list);
+  });
+
   it("is listed by numbersByKey in the order of an API server", () => {
     const keyOf = (i: number) => `${pods[i].pod.metadata.namespace}/${pods[i].pod.metadata.name}`;
     const numbers = numbersByKey(population);
