@@ -145,6 +145,7 @@ export function readOptions(args: string[]): BenchOptions {
     .filter((mode) => values[mode]);
   if (modes.length > 1) throw new TypeError(`--${modes.join(" and --")}: give one of them`);
   const [mode = "comparison"] = modes;
+  if (values.drop && mode !== "comparison") throw new TypeError(`--${mode} and --drop: give one of them`);
   const sizes = (values.sizes ?? DEFAULT_SIZES[mode]).split(",").map(readSize);
   const leastRounds = LEAST_ROUNDS[mode];
   const rounds = values.rounds === undefined ? leastRounds : readCount("rounds", values.rounds);

@@ -65,6 +65,7 @@ describe("readOptions", () => {
     [["--sizes", "0"], /--sizes 0/],
     [["--rounds", "0"], /--rounds 0: give a number of 1 or more/],
     [["--peers", "go"], /--peers go: there are none, node, all/],
+    [["--million", "--drop"], /--million and --drop: give one of them/],
     [["--framing", "line"], /--framing line: there are event, block/],
     [["--round", "3"], /--round/],
     [["--growth", "--profile"], /--growth and --profile: give one of them/],
