@@ -6,8 +6,9 @@
  * It answers what informers ask: lists (a page where there is a `limit` and the resourceVersion is not
  * 0, all in one otherwise, as kube-apiserver does) and watches. It is like a server without the
  * WatchList feature: `sendInitialEvents` is refused with 422, so that every contestant lists. It never
- * compresses. With `--drop` it leaves out managedFields where a client does not want them (`drop` in `Accept`),
- * as kube-apiserver 1.38 with the feature ManagedFieldsOptOut. Each watch has a bookmark every half a minute, so that no client takes it for dead.
+ * compresses. With `--drop` it leaves out managedFields where a client does not want them (`drop` in
+ * `Accept`), as kube-apiserver 1.38 with the feature ManagedFieldsOptOut. Each watch has a bookmark every
+ * half a minute, so that no client takes it for dead.
  *
  * Five more paths drive it:
  *
