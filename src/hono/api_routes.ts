@@ -68,7 +68,7 @@ import {
 } from "./send/responses.ts";
 import { groupsList } from "./send/screen_answer.ts";
 import { newTableView } from "./send/table_view.ts";
-import { newMetadataView, newObjectView, withoutManagedFields } from "./send/view_text.ts";
+import { newMetadataView, newObjectView, withoutManagedFields, withShardInfo } from "./send/view_text.ts";
 import { answerWatch, watchResponse } from "./send/watch_answer.ts";
 import { errorStream } from "./send/watch_stream.ts";
 import { printerOf } from "./tables/printers.ts";
@@ -295,7 +295,10 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   if (unserved !== undefined) return unserved;
   const name = verb === "get" ? path.name : "";
   if (!target.content.log.isReady()) return notSynced(target.resource);
-  const view = viewOf(request, form, searchParams, screen?.fields);
+  const shown = viewOf(request, form, searchParams, screen?.fields);
+  const view = query.shard === undefined || form.shape.kind === "Table" || !("sharedAs" in shown)
+    ? shown
+    : withShardInfo(shown, query.shard);
   const isShown = "sharedAs" in view;
   if (verb !== "get" && !isShown) return view;
   const { isMerged } = target.fresh;
@@ -444,8 +447,9 @@ function answerListOf(
   const { state, target, path, under } = request;
   const { screen, permission } = options;
   const { group, version, resource, namespace } = path;
-  const { labels, fields } = query;
-  const of = [group, version, resource, namespace, String(labels ?? ""), String(fields ?? "")];
+  const { labels, fields, shard } = query;
+  const selectors = [labels, fields, shard].map((each) => String(each ?? ""));
+  const of = [group, version, resource, namespace, ...selectors];
   if (under !== undefined) of.push(under.index, under.value);
   // No index has the empty name.
   if (screen?.filter !== undefined) of.push("", String(screen.filter));

@@ -41,11 +41,12 @@ export interface ReadApi extends Hono {
 }
 
 /**
- * An app that serves informers' stores in Kubernetes' own protocol, read-only: get, list (selectors, pages),
- * watch (replay, initial events, bookmarks), `status`, `scale` and `resize`, Tables and metadata only, JSON
- * and YAML; discovery, `/version`, `/healthz`, `/livez`, `/readyz`; OpenAPI documents, if `openApi` fetches
- * them; indices at `/indices`. `kubectl --server` and the informers of every language can use it like an API
- * server. Mount it with `app.route("/", api)` or under any path. docs/serving.md describes what it answers.
+ * An app that serves informers' stores in Kubernetes' own protocol, read-only: get, list (selectors, shards,
+ * pages), watch (replay, initial events, bookmarks), `status`, `scale` and `resize`, Tables and metadata
+ * only, JSON and YAML; discovery, `/version`, `/healthz`, `/livez`, `/readyz`; OpenAPI documents, if
+ * `openApi` fetches them; indices at `/indices`. `kubectl --server` and the informers of every language can
+ * use it like an API server. Mount it with `app.route("/", api)` or under any path. docs/serving.md describes
+ * what it answers.
  *
  * **Access**
  *

@@ -70,7 +70,7 @@ export interface ListOptions {
   readonly allowWatchBookmarks?: boolean;
   /** Whether a watch begins with every present object as ADDED, and a bookmark after them. */
   readonly sendInitialEvents?: boolean;
-  /** Only the objects of some ranges of hashes (KEP-5866); servers that do not know it send all objects. */
+  /** Only the objects of some ranges of hashes (KEP-5866); API servers before 1.38 send all objects. */
   readonly shardSelector?: string;
 }
 

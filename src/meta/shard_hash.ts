@@ -1,6 +1,7 @@
 /** Dividing objects among shards by a hash. */
 
 import { finishLane } from "../util/hash.ts";
+import { metaOf } from "./object.ts";
 
 /**
  * The shard of a key (`namespace/name`, or the name of an object without a namespace) among `count` shards,
@@ -41,13 +42,41 @@ export function fnv64(text: string): string {
   return [d, c, b, a].map((limb) => limb.toString(16).padStart(4, "0")).join("");
 }
 
-/** The beginnings of `count` equal ranges of 64-bit hashes, and the last one's end, in hexadecimal digits. */
-export function hashRanges(count: number): readonly string[] {
-  const size = 1n << 64n;
-  return Array.from(
-    { length: count + 1 },
-    (_, i) => (size * BigInt(i) / BigInt(count)).toString(16).padStart(16, "0"),
-  );
+/** What decides on an object's shard in Kubernetes. */
+export type ShardField = "uid" | "namespace";
+
+/**
+ * Ranges of hashes of a field, in which an object's own must be (KEP-5866). Mirrors apimachinery's
+ * `sharding.Selector`.
+ */
+export class ShardSelector {
+  readonly field: ShardField;
+  /** Beginnings and ends, of which the ends are beyond: 16 hexadecimal digits each, or 2^64 as an end. */
+  readonly ranges: readonly (readonly [string, string])[];
+
+  constructor(field: ShardField, ranges: ShardSelector["ranges"]) {
+    this.field = field;
+    this.ranges = ranges;
+  }
+
+  /** One of `of` equal ranges of all hashes. Mirrors apimachinery's `NewShardRangeSelector`. */
+  static range(field: ShardField, index: number, of: number): ShardSelector {
+    const bound = (i: number) => ((BigInt(i) << 64n) / BigInt(of)).toString(16).padStart(16, "0");
+    return new ShardSelector(field, [[bound(index), bound(index + 1)]]);
+  }
+
+  /** Whether an object, of which the metadata is enough, belongs to it. */
+  matches(object: unknown): boolean {
+    const hash = fnv64(metaOf(object)?.[this.field] ?? "");
+    return this.ranges.some(([start, end]) => start <= hash && (hash < end || end.length > hash.length));
+  }
+
+  /** The text that `shardInfo` of a list has, which parses to an equal selector. */
+  toString(): string {
+    return this.ranges.map(([start, end]) =>
+      `shardRange(object.metadata.${this.field}, '0x${start}', '0x${end}')`
+    ).join(" || ");
+  }
 }
 
 const encoder = new TextEncoder();

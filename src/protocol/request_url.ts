@@ -5,8 +5,10 @@ import { escapeFieldValue, type FieldSelector, parseFieldSelector } from "../met
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
 import { decodeContinue } from "./continue_token.ts";
 import type { FieldRules } from "./selectable_fields.ts";
+import { parseShardSelector } from "./shard_selector.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
 import { isMergedVersion } from "../meta/merged_version.ts";
+import type { ShardSelector } from "../meta/shard_hash.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 import { defined } from "../util/json.ts";
 import {
@@ -90,6 +92,8 @@ export interface ListQuery {
   readonly labels: LabelSelector | undefined;
   /** The parsed `fieldSelector`; `undefined` where it selects everything. */
   readonly fields: FieldSelector | undefined;
+  /** The parsed `shardSelector`; `undefined` without one. */
+  readonly shard: ShardSelector | undefined;
 }
 
 export interface ListQueryOptions {
@@ -130,6 +134,7 @@ export function parseListQuery(
     const { limits } = options;
     checkLength("label", given.labelSelector, limits);
     checkLength("field", given.fieldSelector, limits);
+    checkLength("shard", given.shardSelector, limits);
     const labels = given.labelSelector === "" ? undefined : parseLabelSelector(given.labelSelector);
     const ofName = options.name === undefined ? "" : `metadata.name=${escapeFieldValue(options.name)}`;
     const fieldSelector = given.fieldSelector || ofName;
@@ -147,6 +152,8 @@ export function parseListQuery(
     if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {
       return badRequest("fieldSelector metadata.name doesn't match requested name");
     }
+    const shard = given.shardSelector === "" ? undefined : parseShardSelector(given.shardSelector);
+    if (shard) checkCost("shard", shard.ranges.map(() => 1), limits);
     if (!watch && query.continue !== "" && query.resourceVersion !== "" && query.resourceVersion !== "0") {
       // The version is not read: the token is, and says first what is wrong with it.
       const token = decodeContinue(query.continue);
@@ -164,6 +171,7 @@ export function parseListQuery(
       options: listOptions(query, watch),
       labels: labels?.empty ? undefined : labels,
       fields: fields?.empty ? undefined : fields,
+      shard,
     };
   } catch (error) {
     return badRequest(errorMessage(error));
@@ -186,7 +194,7 @@ export function parseGetQuery(searchParams: URLSearchParams): ListQuery | Status
   const problem = resourceVersionProblem(version);
   if (problem !== undefined) return newStatus(500, "", problem);
   const options = version === "" ? {} : { resourceVersion: withoutLeadingZeros(version) };
-  return { watch: false, options, labels: undefined, fields: undefined };
+  return { watch: false, options, labels: undefined, fields: undefined, shard: undefined };
 }
 
 /**
@@ -210,6 +218,7 @@ export const LIST_PARAMETERS: ReadonlySet<string> = new Set([
   "resourceVersion",
   "resourceVersionMatch",
   "sendInitialEvents",
+  "shardSelector",
   "timeout",
   "timeoutSeconds",
   "watch",
@@ -226,6 +235,7 @@ function decode(params: URLSearchParams) {
     continue: text("continue"),
     labelSelector: text("labelSelector"),
     fieldSelector: text("fieldSelector"),
+    shardSelector: text("shardSelector"),
     timeoutSeconds: integer(params, "timeoutSeconds"),
     limit: integer(params, "limit"),
     allowWatchBookmarks: boolean(params, "allowWatchBookmarks"),
@@ -398,6 +408,7 @@ function listOptions(query: RawQuery, watch: boolean): ListOptions {
     continue: watch ? undefined : token || undefined,
     labelSelector: labelSelector || undefined,
     fieldSelector: fieldSelector || undefined,
+    shardSelector: query.shardSelector || undefined,
     timeoutSeconds,
     allowWatchBookmarks: (watch && query.allowWatchBookmarks) || undefined,
     sendInitialEvents,

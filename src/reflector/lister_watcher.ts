@@ -16,7 +16,7 @@ import {
   type WatchStream,
 } from "../meta/list_watch.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
-import { fnv64, hashRanges, shardIndexOf } from "../meta/shard_hash.ts";
+import { shardIndexOf, ShardSelector } from "../meta/shard_hash.ts";
 import type { Projection } from "../text/field_tree.ts";
 import type { HoldText, ListWatchContext } from "../text/object_text_reader.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";
@@ -147,7 +147,8 @@ export interface ShardOptions {
  * are the source's own.
  *
  * What belongs to other shards is skipped as soon as its metadata is read, and never stored; its events move
- * the position nevertheless, as bookmarks. `remainingItemCount` is left out: it counts all objects.
+ * the position nevertheless, as bookmarks. `remainingItemCount` is left out: it counts all objects. A list to
+ * which the server has applied another `shardSelector` is refused. Mirrors client-go's `NewShardedListWatch`.
  *
  * The shard is the place of a hash among `of` equal ranges, and stays so. `"name"`: FNV-1a of 32 bits over
  * `namespace/name`, finished by MurmurHash3's `fmix32`. `"uid"`, `"namespace"`: FNV-1a of 64 bits (KEP-5866).
@@ -201,19 +202,25 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     this.#source = source;
     this.#options = options;
     this.description = `${source.description ?? "objects"}, shard ${index} of ${of}`;
-    const ranges = hashRanges(of);
-    const [from, to] = ranges.slice(index);
-    this.#isOwn = by === "name"
+    const selector = by === "name" ? undefined : ShardSelector.range(by, index, of);
+    this.#selector = selector && String(selector);
+    this.#isOwn = selector === undefined
       ? (object) => shardIndexOf(metaNamespaceKey(object), of) === index
-      : (object) => isInRange(fnv64(metaOf(object)?.[by] ?? ""), from, to);
-    this.#selector = by === "name" ? undefined : `shardRange(object.metadata.${by}, '0x${from}', '0x${to}')`;
+      : (object) => selector.matches(object);
   }
 
   async list(options: ListOptions, context: ListWatchContext): Promise<ListPage<T>> {
     const sieve = new Sieve(this.#isOwn);
     const page = await this.#source.list(this.#withSelector(options), sieve.context(context));
-    const isApplied = this.#selector !== undefined && page.metadata.shardInfo?.selector === this.#selector;
-    if (this.#selector !== undefined && !isApplied) this.#warn();
+    const { shardInfo } = page.metadata;
+    const isApplied = this.#selector !== undefined && shardInfo !== undefined;
+    if (isApplied && shardInfo.selector !== this.#selector) {
+      const [applied, own] = [shardInfo.selector, this.#selector].map((each) => JSON.stringify(each));
+      throw new Error(
+        `Cannot list ${this.description}: the server has applied the shardSelector ${applied}, and not ${own}`,
+      );
+    }
+    if (!isApplied) this.#ignored();
     const { remainingItemCount: _, ...metadata } = page.metadata;
     return {
       ...page,
@@ -254,7 +261,10 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
         if (item.type === "BOOKMARK" || sieve.isOwn(item.object)) {
           own.push(item);
           skippedTo = "";
-        } else if (isAdvance) skippedTo = version;
+          continue;
+        }
+        this.#ignored();
+        if (isAdvance) skippedTo = version;
       }
       if (isInOrder && skippedTo !== "") {
         own.push({ type: "BOOKMARK", object: { metadata: { resourceVersion: skippedTo } } });
@@ -264,7 +274,12 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
   }
 
   #withSelector(options: ListOptions): ListOptions {
-    return this.#selector === undefined ? options : { ...options, shardSelector: this.#selector };
+    if (this.#selector === undefined) return options;
+    const { shardSelector = this.#selector } = options;
+    if (shardSelector === this.#selector) return { ...options, shardSelector };
+    throw new TypeError(
+      `Cannot read ${this.description}: the request has another shardSelector already; divide a source once`,
+    );
   }
 
   /** Whether something without metadata may be of this shard, by its key. */
@@ -273,8 +288,9 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     return key === undefined || by !== "name" || shardIndexOf(key, of) === index;
   }
 
-  #warn(): void {
-    if (this.#hasWarned) return;
+  /** The server has ignored the selector, if it was sent one. */
+  #ignored(): void {
+    if (this.#selector === undefined || this.#hasWarned) return;
     this.#hasWarned = true;
     guardedLogger(this.#options.logger).warn(
       `${this.description}: the server has ignored the shardSelector (KEP-5866) and sends all objects; those of other ` +
@@ -342,9 +358,4 @@ class Sieve {
       return true; // It has no key: the informer reports that.
     }
   }
-}
-
-function isInRange(hash: string, from: string, to: string): boolean {
-  // The end of the last range has one digit more.
-  return hash >= from && (to.length > hash.length || hash < to);
 }

@@ -227,8 +227,7 @@ function readQuery(
     if (malformed !== null && wantsWatch(params)) throw internal(malformed[1]);
     throw new StatusError(query);
   }
-  const { labels, fields } = query;
-  return { query, selection: newSelection(resource, { namespace: path.namespace, labels, fields }) };
+  return { query, selection: newSelection(resource, { ...query, namespace: path.namespace }) };
 }
 
 async function deleteCollection(call: Call, body: string): Promise<Response> {

@@ -48,8 +48,8 @@ export interface ServerFetch {
  * writes.
  *
  * Over `fetch` it answers as kube-apiserver 1.36 does, with its texts: discovery, get, list (pages,
- * resourceVersion and its match, selectors), watch (replay, bookmarks, streamed lists, 410), create, update,
- * patch (JSON, merge, strategic merge), server-side apply (of JSON), delete, `status`,
+ * resourceVersion and its match, selectors, shards as of 1.38), watch (replay, bookmarks, streamed lists,
+ * 410), create, update, patch (JSON, merge, strategic merge), server-side apply (of JSON), delete, `status`,
  * CustomResourceDefinitions, objects as `PartialObjectMetadata`, Events in both of their groups. It has no
  * controllers, admission, defaults, authentication, protobuf or Tables, and validates names only; without a
  * garbage collector, every `propagationPolicy` is `Background`. Objects have managed fields from their first

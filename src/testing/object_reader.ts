@@ -5,6 +5,7 @@ import { formatObjectName, type KubernetesObject, type ListMeta, type ObjectName
 import type { LabelSelector } from "../meta/labels.ts";
 import { INITIAL_EVENTS_END_ANNOTATION, type ListOptions } from "../meta/list_watch.ts";
 import { groupVersion } from "../meta/resource.ts";
+import type { ShardSelector } from "../meta/shard_hash.ts";
 import { type Status, StatusError } from "../meta/status.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_token.ts";
 import { type ObjectShape, partialMetadata } from "../protocol/representations.ts";
@@ -25,28 +26,32 @@ export interface Selection {
   readonly isNarrowed: boolean;
   /** The name that the fields demand, if they do. */
   readonly onlyName: string | undefined;
+  readonly shard: ShardSelector | undefined;
   matches(object: StoredObject): boolean;
 }
 
 export interface SelectionOptions {
   /** `""` or absent: all namespaces, or a cluster-scoped resource. */
   readonly namespace?: string;
-  readonly labels?: LabelSelector;
-  readonly fields?: FieldSelector;
+  readonly labels?: LabelSelector | undefined;
+  readonly fields?: FieldSelector | undefined;
+  readonly shard?: ShardSelector | undefined;
 }
 
 export function newSelection(resource: ServedResource, options: SelectionOptions): Selection {
-  const { namespace = "", labels, fields } = options;
+  const { namespace = "", labels, fields, shard } = options;
   const read = selectableFields(resource);
   return {
     resource,
     keyPrefix: namespace === "" ? "" : `${namespace}/`,
-    isNarrowed: labels !== undefined || fields !== undefined,
+    isNarrowed: labels !== undefined || fields !== undefined || shard !== undefined,
     onlyName: fields?.requiresExactMatch("metadata.name"),
+    shard,
     matches: (object) =>
       (namespace === "" || object.metadata.namespace === namespace) &&
       (labels === undefined || labels.matches(object.metadata.labels)) &&
-      (fields === undefined || fields.matches(read(object))),
+      (fields === undefined || fields.matches(read(object))) &&
+      shard?.matches(object) !== false,
   };
 }
 
@@ -145,7 +150,7 @@ function page(
   snapshot: Snapshot,
   options: { readonly pageSize?: number; readonly startKey?: string },
 ): Page {
-  const { keyPrefix, isNarrowed, onlyName } = selection;
+  const { keyPrefix, isNarrowed, onlyName, shard } = selection;
   const { pageSize = Infinity, startKey = keyPrefix } = options;
   const { keys, revision } = snapshot;
   const items: StoredObject[] = [];
@@ -156,12 +161,18 @@ function page(
   }
   const end = lowerBound(keys, `${keyPrefix}\uffff`);
   const resourceVersion = String(revision);
+  const info = shard && { shardInfo: { selector: String(shard) } };
   const last = keys[i - 1]?.slice(keyPrefix.length);
   // Nothing comes after the only object of a name: in one namespace, or of a cluster-scoped resource.
-  if (i >= end || last === onlyName) return { metadata: { resourceVersion }, items };
+  if (i >= end || last === onlyName) return { metadata: { resourceVersion, ...info }, items };
   const next = encodeContinue({ resourceVersion, start: `${last}\0` });
   return {
-    metadata: { resourceVersion, continue: next, ...(!isNarrowed && { remainingItemCount: end - i }) },
+    metadata: {
+      resourceVersion,
+      continue: next,
+      ...(!isNarrowed && { remainingItemCount: end - i }),
+      ...info,
+    },
     items,
   };
 }

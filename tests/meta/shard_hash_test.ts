@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { fnv64, hashRanges, shardIndexOf } from "../../src/meta/shard_hash.ts";
+import { fnv64, shardIndexOf, ShardSelector } from "../../src/meta/shard_hash.ts";
 import { propertyOptions } from "../property.ts";
 
 const texts = fc.string({ unit: "grapheme", maxLength: 40 });
@@ -59,10 +59,51 @@ describe("shardIndexOf, by single keys", () => {
   });
 });
 
-describe("hashRanges", () => {
-  it("begin at 0 and end at 2^64, in 16 digits but for the end", () => {
-    assert.deepEqual(hashRanges(1), ["0".repeat(16), `1${"0".repeat(16)}`]);
-    assert.deepEqual(hashRanges(3).slice(1, 3), ["5555555555555555", "aaaaaaaaaaaaaaaa"]);
-    assert.ok(hashRanges(32).slice(0, -1).every((bound) => bound.length === 16));
+describe("ShardSelector", () => {
+  it("has equal ranges without gaps, which each hash is in one of", () => {
+    const rangesOf = (of: number) =>
+      Array.from({ length: of }, (_, index) => ShardSelector.range("uid", index, of).ranges[0]);
+    assert.deepEqual(rangesOf(2), [["0000000000000000", "8000000000000000"], [
+      "8000000000000000",
+      "10000000000000000",
+    ]]);
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 200 }), fc.string(), (of, uid) => {
+        const ranges = rangesOf(of);
+        assert.equal(ranges[0][0], "0000000000000000");
+        assert.equal(ranges.at(-1)![1], "10000000000000000");
+        for (let i = 1; i < of; i++) assert.equal(ranges[i][0], ranges[i - 1][1]);
+        const own = ranges.filter((range) =>
+          new ShardSelector("uid", [range]).matches({ metadata: { uid } })
+        );
+        assert.equal(own.length, 1);
+      }),
+      propertyOptions(100),
+    );
+  });
+
+  it("has the beginning of a range, and not its end", () => {
+    const object = { metadata: { uid: "0-uid" } };
+    const hash = fnv64("0-uid");
+    const has = (start: string, end: string) => new ShardSelector("uid", [[start, end]]).matches(object);
+    assert.equal(has("0".repeat(16), hash), false);
+    assert.equal(has(hash, "f".repeat(16)), true);
+    assert.equal(has(hash, `1${"0".repeat(16)}`), true);
+  });
+
+  it("has the objects of all of its ranges", () => {
+    const parts = [0, 2].flatMap((index) => ShardSelector.range("namespace", index, 4).ranges);
+    const both = new ShardSelector("namespace", parts);
+    for (const namespace of ["shop", "blog", "db", "kube-system", "a", "web", "prod"]) {
+      const own = [0, 1, 2, 3].find((index) =>
+        ShardSelector.range("namespace", index, 4).matches({ metadata: { namespace } })
+      );
+      assert.equal(both.matches({ metadata: { namespace } }), own === 0 || own === 2);
+    }
+    assert.equal(
+      String(both),
+      "shardRange(object.metadata.namespace, '0x0000000000000000', '0x4000000000000000') || " +
+        "shardRange(object.metadata.namespace, '0x8000000000000000', '0xc000000000000000')",
+    );
   });
 });

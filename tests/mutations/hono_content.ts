@@ -228,8 +228,8 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
   {
     name: "fan-out: selections of other labels share their chunks",
     file: "src/hono/content/selection.ts",
-    find: 'JSON.stringify([namespace, String(labels ?? ""), ',
-    replace: "JSON.stringify([namespace, ",
+    find: "[labels, fields, filter, shard].map(",
+    replace: "[fields, filter, shard].map(",
     test: "tests/hono/send/fan_out_test.ts",
   },
   {
@@ -249,9 +249,37 @@ export const HONO_CONTENT_FAULTS: readonly SuiteMutation[] = [
   {
     name: "read API: an index of the past is read without its selectors",
     file: "src/hono/content/selection.ts",
-    find: "if (selection?.hasLabels?.(held) === false) continue;",
-    replace: "if (underThen === undefined && selection?.hasLabels?.(held) === false) continue;",
+    find: "if (selection?.hasHead?.(held) === false) continue;",
+    replace: "if (underThen === undefined && selection?.hasHead?.(held) === false) continue;",
     test: "tests/hono/index_queries_test.ts",
+  },
+  {
+    name: "read API: watches of all shards receive the same events",
+    file: "src/hono/content/selection.ts",
+    find: "[labels, fields, filter, shard].map(",
+    replace: "[labels, fields, filter].map(",
+    test: "tests/hono/content/shards_test.ts",
+  },
+  {
+    name: "read API: lists of all shards have one body, tag and tokens",
+    file: "src/hono/api_routes.ts",
+    find: "[labels, fields, shard].map(",
+    replace: "[labels, fields].map(",
+    test: "tests/hono/content/shards_test.ts",
+  },
+  {
+    name: "read API: a list does not say which shard it is",
+    file: "src/hono/send/view_text.ts",
+    find: "view.list({ ...metadata, shardInfo })",
+    replace: "view.list(metadata)",
+    test: "tests/hono/content/shards_test.ts",
+  },
+  {
+    name: "shards: the end of a range belongs to it",
+    file: "src/meta/shard_hash.ts",
+    find: "(hash < end ||",
+    replace: "(hash <= end ||",
+    test: "tests/meta/shard_hash_test.ts",
   },
   {
     name: "etag: a list has another tag when only its resourceVersion moves",

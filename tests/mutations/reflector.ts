@@ -580,16 +580,16 @@ export const REFLECTOR_FAULTS: readonly SuiteMutation[] = [
   {
     name: "shards: a server is said to ignore a selector that was not sent",
     file: "src/reflector/lister_watcher.ts",
-    find: "if (this.#selector !== undefined && !isApplied) this.#warn();",
-    replace: "if (!isApplied) this.#warn();",
+    find: "if (this.#selector === undefined || this.#hasWarned) return;",
+    replace: "if (this.#hasWarned) return;",
     test: "tests/reflector/shard_of_test.ts",
   },
   {
     name: "shards: a range has no end",
-    file: "src/reflector/lister_watcher.ts",
-    find: "return hash >= from && (to.length > hash.length || hash < to);",
-    replace: "return hash >= from;",
-    test: "tests/reflector/shard_of_test.ts",
+    file: "src/meta/shard_hash.ts",
+    find: "start <= hash && (hash < end || end.length > hash.length)",
+    replace: "start <= hash",
+    test: "tests/meta/shard_hash_test.ts",
   },
   {
     name: "reflector: a streamed list that was opened while the program was suspended is dropped",

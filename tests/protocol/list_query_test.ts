@@ -315,6 +315,7 @@ describe("parseListQuery", () => {
       options: { resourceVersion: "7" },
       labels: undefined,
       fields: undefined,
+      shard: undefined,
     });
     const latest = parseGetQuery(new URLSearchParams());
     assert.deepEqual(!isStatus(latest) && latest.options, {});

@@ -9,6 +9,7 @@ import {
 import {
   type ListerWatcher,
   type ListOptions,
+  type ListPage,
   type ListWatchContext,
   type Quarantined,
   shardOf,
@@ -19,7 +20,7 @@ import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { fnv64, hashRanges, shardIndexOf } from "../../src/meta/shard_hash.ts";
+import { fnv64, shardIndexOf } from "../../src/meta/shard_hash.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { anyCharacter, propertyOptions } from "../property.ts";
 
@@ -38,7 +39,7 @@ class Source implements ListerWatcher<KubernetesObject> {
   quarantined: readonly Quarantined[] = [];
   applies = false;
 
-  list(options: ListOptions, _: ListWatchContext) {
+  list(options: ListOptions, _: ListWatchContext): Promise<ListPage<KubernetesObject>> {
     this.asked.push(options);
     const { shardSelector } = options;
     return Promise.resolve({
@@ -353,11 +354,6 @@ describe("fnv64", () => {
       propertyOptions(200),
     );
   });
-
-  it("has ranges without gaps", () => {
-    assert.deepEqual(hashRanges(2), ["0000000000000000", "8000000000000000", "10000000000000000"]);
-    assert.equal(hashRanges(3)[1], "5555555555555555");
-  });
 });
 
 describe("shardOf, where the source is odd,", () => {
@@ -372,17 +368,49 @@ describe("shardOf, where the source is odd,", () => {
     }
   });
 
-  it("goes by the selector that the server says it has applied, if that is another one", async () => {
+  it("refuses a list of another shard: what is missing in it would count as deleted", async () => {
     const source = new Source();
     const list = source.list.bind(source);
-    source.list = async (options, given) => {
-      const page = await list(options, given);
-      return { ...page, metadata: { ...page.metadata, shardInfo: { selector: "of another shard" } } };
-    };
+    source.applies = true;
+    const shard = shardOf(source, { index: 0, of: 2, by: "uid", logger: silentLogger });
+    assert.ok((await shard.list({}, context)).items.length > 0);
+    for (const shardInfo of [{ selector: "of another shard" }, {}]) {
+      source.list = async (options, given) => {
+        const page = await list(options, given);
+        return { ...page, metadata: { ...page.metadata, shardInfo } };
+      };
+      await assert.rejects(shard.list({}, context), {
+        message: "Cannot list objects, shard 0 of 2: the server has applied the shardSelector " +
+          `${JSON.stringify(shardInfo.selector)}, and not ` +
+          "\"shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')\"",
+      });
+      const page = await shardOf(source, { index: 0, of: 2 }).list({}, context);
+      assert.deepEqual(page.metadata.shardInfo, shardInfo, "a shard by name is one of what the source has");
+    }
+  });
+
+  it("refuses a request for another shard: a source is divided once by shardSelector", async () => {
+    const source = new Source();
+    const half = shardOf(source, { index: 0, of: 2, by: "uid", logger: silentLogger });
+    const quarter = shardOf(half, { index: 0, of: 2, by: "namespace", logger: silentLogger });
+    const conflict = { name: "TypeError", message: /^Cannot read objects, shard 0 of 2: .*a source once$/ };
+    await assert.rejects(quarter.list({}, context), conflict);
+    await assert.rejects(quarter.watch({}, context), conflict);
+    assert.deepEqual(source.asked, []);
+    const byName = shardOf(half, { index: 0, of: 2 });
+    assert.ok((await byName.list({}, context)).items.length > 0, "names are of no concern to the server");
+  });
+
+  it("notices by the events of a watch that the server ignores the selector", async () => {
+    const source = new Source();
+    source.batches = [NAMES.map((name) => ({ type: "ADDED", object: item(name, "5") }))];
     const log = new LogRecorder();
-    const page = await shardOf(source, { index: 0, of: 2, by: "uid", logger: log }).list({}, context);
-    assert.equal(page.metadata.remainingItemCount, undefined, "that counts others, too");
-    assert.equal(log.of("warn").length, 1);
+    const shard = shardOf(source, { index: 0, of: 2, by: "uid", logger: log });
+    for (let i = 0; i < 2; i++) {
+      await Array.fromAsync(await shard.watch({ sendInitialEvents: true }, context));
+    }
+    assert.equal(log.lines.length, 1);
+    assert.match(log.lines[0], /ignored the shardSelector/);
   });
 
   it("takes no position of initial events, also behind a bookmark before their end", async () => {

@@ -41,6 +41,42 @@ describe("InMemoryApiServer: a list", () => {
       ]);
     }));
 
+  it("is that of a shard, as its pages, its watches and what is deleted of it", () =>
+    withServer({}, async (server) => {
+      for (let i = 0; i < 30; i++) {
+        server.create("v1/pods", pod(`web-${i}`, { namespace: "a", uid: `${i}-uid` }));
+      }
+      const all = names((await call(server, "GET", PODS)).body);
+      const selectors = [
+        "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')",
+        "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000')",
+      ];
+      const [low, high] = selectors.map((selector) => `shardSelector=${encodeURIComponent(selector)}`);
+      const lists = await Promise.all(
+        [low, high].map(async (query) => (await call(server, "GET", `${PODS}?${query}`)).body),
+      );
+      assert.deepEqual(lists.flatMap(names).toSorted(), all.toSorted());
+      for (const [i, list] of lists.entries()) {
+        assert.ok(list.items.length > 0);
+        assert.deepEqual(list.metadata, {
+          resourceVersion: server.resourceVersion,
+          shardInfo: { selector: selectors[i] },
+        });
+      }
+      const { body: { items, metadata } } = await call(server, "GET", `${PODS}?limit=2&${high}`);
+      assert.deepEqual(items, lists[1].items.slice(0, 2));
+      assert.deepEqual([metadata.remainingItemCount, metadata.shardInfo], [undefined, {
+        selector: selectors[1],
+      }]);
+      const { status, body: refused } = await call(server, "GET", `${PODS}?shardSelector=x`);
+      assert.deepEqual([status, refused.message.slice(0, 48)], [
+        400,
+        "invalid shard selector: unexpected expression ki",
+      ]);
+      await call(server, "DELETE", `/api/v1/namespaces/a/pods?${low}`);
+      assert.deepEqual(names((await call(server, "GET", PODS)).body), names(lists[1]));
+    }));
+
   it("of an unknown namespace is empty", () =>
     withServer({}, async (server) => {
       seed(server);

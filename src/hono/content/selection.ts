@@ -5,6 +5,7 @@ import type { LabelSelector } from "../../meta/labels.ts";
 import type { ListOptions } from "../../meta/list_watch.ts";
 import { type KubernetesObject, type ListMeta, metaOf } from "../../meta/object.ts";
 import type { GroupVersionResource } from "../../meta/resource.ts";
+import type { ShardSelector } from "../../meta/shard_hash.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
@@ -28,6 +29,7 @@ export interface Selectors {
   readonly namespace: string;
   readonly labels: LabelSelector | undefined;
   readonly fields: FieldSelector | undefined;
+  readonly shard: ShardSelector | undefined;
   readonly filter: FieldFilter | undefined;
 }
 
@@ -37,10 +39,10 @@ export interface Selection {
   /** Whether the object of a key can be selected. Call it first: it does not open the object. */
   mayHave(key: string): boolean;
   /**
-   * Whether the labels are selected; `undefined` if all are. Takes an object in its held form, too: labels
-   * are live metadata.
+   * Whether what its live metadata shows is selected, labels and shard; `undefined` if all is. Takes an
+   * object in its held form, too.
    */
-  readonly hasLabels: ((held: unknown) => boolean) | undefined;
+  readonly hasHead: ((held: unknown) => boolean) | undefined;
   /** Whether the fields are, besides those that the key shows; the same, but it needs the object itself. */
   readonly hasFields: ((object: KubernetesObject) => boolean) | undefined;
   /** As `hasFields`, for objects that an index has found by the given requirement, if any. */
@@ -52,17 +54,16 @@ export interface Selection {
 }
 
 // A label selector looks at an object's labels, however many requirements it has; a field selector and a
-// filter look at each field.
+// filter look at each field. A shard selector hashes a text.
 const LABELS_UNITS = 10;
+const SHARD_UNITS = 40;
 const FIELD_UNITS = 10;
 
 /** A test for the objects of a resource; `undefined` where all of them are meant. */
 export function newSelection(of: GroupVersionResource, selectors: Selectors): Selection | undefined {
-  const { namespace, labels, fields } = selectors;
+  const { namespace, labels, fields, shard } = selectors;
   const filter = selectors.filter?.isEmpty ? undefined : selectors.filter;
-  if (namespace === "" && labels === undefined && fields === undefined && filter === undefined) {
-    return undefined;
-  }
+  if (namespace === "" && !labels && !fields && !filter && !shard) return undefined;
   const prefixes = [namespace, fields?.requiresExactMatch("metadata.namespace")]
     .flatMap((name) => name ? [`${name}/`] : []);
   const name = fields?.requiresExactMatch("metadata.name") || undefined;
@@ -81,14 +82,15 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
     return (object) => selector.matches(fieldsOf(object)) && ofFields?.matches(object) !== false;
   };
   return {
-    name: JSON.stringify([namespace, String(labels ?? ""), String(fields ?? ""), String(filter ?? "")]),
+    name: JSON.stringify([namespace, ...[labels, fields, filter, shard].map((each) => String(each ?? ""))]),
     mayHave: (key) =>
       prefixes.every((prefix) => key.startsWith(prefix)) &&
       (name === undefined || nameIn(key) === name) &&
       ofName?.matches({ metadata: { name: nameIn(key) } }) !== false,
-    hasLabels: (labels || ofLabels) && ((held) => {
+    hasHead: (labels || ofLabels || shard) && ((held) => {
       const own = metaOf(held)?.labels;
-      return labels?.matches(own) !== false && ofLabels?.matches({ metadata: { labels: own } }) !== false;
+      return labels?.matches(own) !== false && ofLabels?.matches({ metadata: { labels: own } }) !== false &&
+        shard?.matches(held) !== false;
     }),
     hasFields: hasFieldsBesides(undefined),
     hasFieldsBesides,
@@ -99,7 +101,7 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
         ...filter?.requirements.flatMap(asFieldRequirement) ?? [],
       ],
     },
-    units: 2 + (labels || ofLabels ? LABELS_UNITS : 0) +
+    units: 2 + (labels || ofLabels ? LABELS_UNITS : 0) + (shard ? SHARD_UNITS : 0) +
       FIELD_UNITS * ((fields?.requirements.length ?? 0) + (filter?.requirements.length ?? 0)),
   };
 }
@@ -272,9 +274,9 @@ export async function cutPage<T extends KubernetesObject>(
   request: ListRequest,
   { past, start, limit, rewrites = log.window.rewrites }: PagePlace<T>,
 ): Promise<Page<T>> {
-  const { resource, namespace, labels, fields, filter, under, pacer, wait } = request;
+  const { resource, namespace, fields, under, pacer, wait } = request;
   // The namespace is a range of keys.
-  const selection = newSelection(resource, { namespace: "", labels, fields, filter });
+  const selection = newSelection(resource, { ...request, namespace: "" });
   const snapshot = past ??
     (under === undefined ? states.candidates(selection?.indexed) : states.indexed(under));
   // The store's indices know the present only.
@@ -300,7 +302,7 @@ export async function cutPage<T extends KubernetesObject>(
       }
       if (selection?.mayHave(snapshot.key(i)) === false) continue;
       const held = snapshot.object(i);
-      if (selection?.hasLabels?.(held) === false) continue;
+      if (selection?.hasHead?.(held) === false) continue;
       if (underThen !== undefined && valuesOf?.(held).includes(underThen.value) !== true) continue;
       if (hasFields !== undefined) {
         const object = holding.peek(held);

@@ -193,7 +193,7 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   /** An object in a held form, for a look at it; `undefined` if it is not selected. */
   protected selected(key: string, held: Held<T>): T | undefined {
     const selection = this.#selection;
-    if (selection?.mayHave(key) === false || selection?.hasLabels?.(held) === false) return undefined;
+    if (selection?.mayHave(key) === false || selection?.hasHead?.(held) === false) return undefined;
     const { holding } = this.content;
     if (this.#readsHead) return holding.head(held) as unknown as T;
     const cut = this.#cut && holding.cut(held, this.#cut) as T | undefined;

@@ -167,7 +167,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
       units += selection?.units ?? 0;
       const held = initial.object(this.#initialSent);
       if (
-        selection?.mayHave(initial.key(this.#initialSent)) === false || selection?.hasLabels?.(held) === false
+        selection?.mayHave(initial.key(this.#initialSent)) === false || selection?.hasHead?.(held) === false
       ) {
         continue;
       }

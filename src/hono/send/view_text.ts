@@ -2,6 +2,7 @@
 
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import { groupVersion } from "../../meta/resource.ts";
+import type { ShardSelector } from "../../meta/shard_hash.ts";
 import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts";
 import { indentedText, jsonText, partialMetadata } from "../../protocol/representations.ts";
 import type { Held, Holding } from "../../store/holding.ts";
@@ -287,6 +288,12 @@ function bareText(json: string): string | undefined {
     if (key !== "managedFields") kept += `${kept && ","}"${key}":${json.slice(start, end)}`;
   }
   return `${json.slice(0, metadata.start)}{${kept}}${json.slice(metadata.end)}`;
+}
+
+/** Shows in lists which shard they have. Tables, as those of API servers, do not. */
+export function withShardInfo(view: View, shard: ShardSelector): View {
+  const shardInfo = { selector: String(shard) };
+  return { ...view, list: (metadata) => view.list({ ...metadata, shardInfo }) };
 }
 
 /** An object with its kind and apiVersion, where it has them, and else in front: items come without. */

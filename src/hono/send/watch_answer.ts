@@ -57,12 +57,8 @@ export function answerWatch(
   if (screen?.sortBy !== undefined || screen?.groupBy !== undefined) {
     return answerWindow(request, query, { ...options, screen });
   }
-  const selection = newSelection(path, {
-    namespace: path.namespace,
-    labels: query.labels,
-    fields: query.fields,
-    filter: screen?.filter,
-  });
+  const { namespace } = path;
+  const selection = newSelection(path, { ...query, namespace, filter: screen?.filter });
   const life = lifeOf(request, query, permission);
   const respond = (body: ReadableStream<Uint8Array>, of: EventStreamOptions) =>
     isEventStream ? eventStreamResponse(body, of) : watchResponse(body);

@@ -242,8 +242,8 @@ export class WatchGroup<T extends KubernetesObject> {
   }
 
   #isSelected(entry: LogEntry<T>, which: "object" | "oldObject", onOpen: () => void): boolean {
-    const { hasLabels, hasFields } = this.kind.selection ?? {};
-    if (hasLabels?.(entry[which]) === false) return false;
+    const { hasHead, hasFields } = this.kind.selection ?? {};
+    if (hasHead?.(entry[which]) === false) return false;
     if (hasFields === undefined) return true;
     const object = this.#all.views.opened(entry, which);
     if (object !== entry[which]) onOpen();

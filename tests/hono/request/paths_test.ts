@@ -41,6 +41,8 @@ async function answer(method: string, path: string): Promise<Recording> {
 const NO_ROUTE = "/api%2Fv1/configmaps";
 // The selectors of this library have texts of their own.
 const OWN_TEXT = "/api/v1/namespaces/ra-alpha/configmaps?labelSelector=,";
+// Servers before 1.38 ignore the parameter.
+const SHARDS = "/api/v1/namespaces/ra-alpha/configmaps?shardSelector=x";
 
 describe("readApi, by path, method and query,", () => {
   it("answers a path that no API has as kube-apiserver does", async () => {
@@ -57,7 +59,7 @@ describe("readApi, by path, method and query,", () => {
     const differences: unknown[] = [];
     for (const recording of recorded as Recording[]) {
       const [method, path, ...expected] = recording;
-      if (path === NO_ROUTE) continue;
+      if (path === NO_ROUTE || path === SHARDS) continue;
       const actual = await answer(method, path);
       try {
         if (path === OWN_TEXT) assert.deepEqual(actual.slice(2, 5), expected.slice(0, 3));

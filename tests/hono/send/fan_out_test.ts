@@ -966,6 +966,7 @@ describe("WatchGroups", () => {
         namespace: "",
         labels: parseLabelSelector(`app=a-${i}`),
         fields: undefined,
+        shard: undefined,
         filter: undefined,
       }),
     });

@@ -216,7 +216,7 @@ describe("WatchGroup.chunk", () => {
       name: "in",
       units: 20_000,
       mayHave: (key: string) => key !== "elsewhere",
-      hasLabels: is,
+      hasHead: is,
       hasFields: undefined,
     } as unknown as GroupKind["selection"];
     const [inside, outside] = [{ in: true }, { in: false }] as unknown as KubernetesObject[];
@@ -258,7 +258,7 @@ describe("WatchGroup.chunk", () => {
       name: "in",
       units: 0,
       mayHave: () => true,
-      hasLabels: (object: unknown) => object !== undefined,
+      hasHead: (object: unknown) => object !== undefined,
       hasFields: undefined,
     } as unknown as GroupKind["selection"];
     const entries = [
@@ -282,7 +282,7 @@ describe("WatchGroup.chunk", () => {
       name: "fields",
       units: 0,
       mayHave: () => true,
-      hasLabels: undefined,
+      hasHead: undefined,
       hasFields: (object: unknown) => object !== undefined,
     } as unknown as GroupKind["selection"];
     const { join } = groupsOf([entry("MODIFIED", "plain", "11"), entry("MODIFIED", "held", "12")]);

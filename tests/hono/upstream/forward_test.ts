@@ -9,6 +9,7 @@ import { type Json, WatchReader } from "../reading.ts";
 import { readApi } from "../read_api.ts";
 
 const PODS = "/api/v1/pods";
+const SHARD = "shardRange(object.metadata.namespace, '0x4500000000000000', '0x10000000000000000')";
 const JANE = { Authorization: "Bearer jane-has-a-long-token" };
 const BOB = { Authorization: "Bearer bob-has-a-long-token-too" };
 const USERS = bearerTokens([
@@ -74,6 +75,8 @@ describe("readApi with a resource that another server answers", () => {
         [`${PODS}?labelSelector=app%3Dweb`],
         [`${PODS}?fieldSelector=metadata.name%3Ddb-1`],
         [`${PODS}?fieldSelector=spec.unknown%3D1`],
+        [`${PODS}?shardSelector=${encodeURIComponent(SHARD)}`],
+        [`${PODS}?shardSelector=x`],
         [`${PODS}?limit=2`],
         [`${PODS}?limit=x`],
         [`${PODS}?resourceVersion=0`],
@@ -131,6 +134,14 @@ describe("readApi with a resource that another server answers", () => {
     const scale = "/apis/apps/v1/namespaces/shop/deployments/web/scale?fields=spec";
     assert.equal((await scales.reader.request(scale)).status, 400);
     assert.deepEqual([...forwarding.requests, ...scales.requests], []);
+  });
+
+  it("has of a shard what that has of it", async () => {
+    const forwarding = new Forwarding();
+    const response = await forwarding.reader.request(`${PODS}?shardSelector=${encodeURIComponent(SHARD)}`);
+    const { metadata, items } = await response.json();
+    assert.deepEqual(metadata.shardInfo, { selector: SHARD });
+    assert.ok(items.length > 0 && items.length < 3);
   });
 
   it("answers itself what is wrong with a query", async () => {

@@ -4,7 +4,7 @@
  */
 
 import { decodeMergedVersion } from "../../../src/meta/merged_version.ts";
-import { fnv64, hashRanges, shardIndexOf } from "../../../src/meta/shard_hash.ts";
+import { shardIndexOf, ShardSelector } from "../../../src/meta/shard_hash.ts";
 import type { ClusterModel, Revision, SimObject } from "../cluster_model.ts";
 import { RESOURCE } from "../tree/origin.ts";
 import type { ShardsSetting } from "./simulate_shards.ts";
@@ -16,12 +16,13 @@ export type Content = ReadonlyMap<string, string>;
 export class MergedTruth {
   readonly #clusters: readonly ClusterModel[];
   readonly #setting: ShardsSetting;
-  readonly #ranges: readonly string[];
+  readonly #shards: readonly ShardSelector[];
 
   constructor(clusters: readonly ClusterModel[], setting: ShardsSetting) {
     this.#clusters = clusters;
     this.#setting = setting;
-    this.#ranges = hashRanges(setting.sources);
+    const { sources } = setting;
+    this.#shards = Array.from({ length: sources }, (_, i) => ShardSelector.range("uid", i, sources));
   }
 
   /** The names of the sources. */
@@ -71,11 +72,10 @@ export class MergedTruth {
     return false;
   }
 
-  #shardOf(key: string, { metadata: { uid } }: SimObject): number {
+  #shardOf(key: string, object: SimObject): number {
     const { by, sources } = this.#setting;
     if (by === "name") return shardIndexOf(key, sources);
-    const hash = fnv64(uid);
-    return this.#ranges.findLastIndex((from) => from.length === hash.length && hash >= from);
+    return this.#shards.findIndex((shard) => shard.matches(object));
   }
 
   #clusterOf(source: number): ClusterModel {
