@@ -811,13 +811,6 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/sockets/web_socket_watch_test.ts",
   },
   {
-    name: "sockets: a server that stops leaves its WebSockets open",
-    file: "src/node/serving/serve_fetch.ts",
-    find: "    this.#sockets?.close();\n",
-    replace: "",
-    test: "tests/sockets/web_socket_watch_test.ts",
-  },
-  {
     name: "serving: a server that has stopped listens again",
     file: "src/node/serving/serve_fetch.ts",
     find: "    this.#probe?.stop();\n",

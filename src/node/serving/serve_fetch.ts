@@ -321,7 +321,6 @@ class Listening {
     await this.#connections.finish(graceMs);
     for (const server of this.#servers) server.closeAllConnections();
     this.#connections.close();
-    this.#sockets?.close();
     await Promise.all(closed);
   }
 }

@@ -48,13 +48,12 @@ const CLOSE_TIMEOUT_MS = 5_000;
 
 /**
  * Answers requests that want to upgrade their connection as any other request, and lets the `fetch` function
- * accept a WebSocket instead. A server forgets such a connection: this class closes them.
+ * accept a WebSocket instead.
  */
 export class ServedSockets {
   readonly #webSockets: WebSockets;
   readonly #waiting = new WeakMap<IncomingMessage, Waiting>();
   readonly #protocols = new WeakMap<IncomingMessage, string>();
-  readonly #sockets = new Set<Duplex>();
 
   /**
    * The option of a server that says which requests come to its `upgrade` listener; Node has it from 24.9 on.
@@ -82,8 +81,6 @@ export class ServedSockets {
 
   serve(server: Server): void {
     server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Uint8Array) => {
-      this.#sockets.add(socket);
-      socket.once("close", () => this.#sockets.delete(socket));
       if (hasBody(incoming)) {
         const why = "Cannot read the body of a request that wants to upgrade its connection";
         return refuseSocket(socket, "400 Bad Request", why);
@@ -131,10 +128,6 @@ export class ServedSockets {
     for (const event of ["end", "close"]) socket.once(event, () => outgoing.destroy());
     // Without this, the end is not noticed.
     socket.resume();
-  }
-
-  close(): void {
-    for (const socket of this.#sockets) socket.destroy();
   }
 
   /** The WebSocket; `undefined` for a client that has left. */
