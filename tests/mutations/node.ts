@@ -406,13 +406,6 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
     test: "tests/node/served_sockets_test.ts",
   },
   {
-    name: "sockets: connections that are upgraded outlive their server",
-    file: "src/node/serving/served_sockets.ts",
-    find: "    for (const socket of this.#sockets) socket.destroy();\n",
-    replace: "",
-    test: "tests/node/served_sockets_test.ts",
-  },
-  {
     name: "sockets: each request may accept a WebSocket",
     file: "src/node/serving/served_sockets.ts",
     find: "if (waiting === undefined || !wantsWebSocket(env.incoming)) return env;",
@@ -1074,8 +1067,8 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
   {
     name: "node: a short limit for clients that read nothing is looked at each five seconds",
     file: "src/node/serving/served_connections.ts",
-    find: "    }, Math.min(LOOK_MS, writeTimeoutMs / 4));",
-    replace: "    }, LOOK_MS);",
+    find: "    return Math.min(LOOK_MS, this.#options.writeTimeoutMs / 4);",
+    replace: "    return LOOK_MS;",
     test: "tests/node/served_connections_test.ts",
   },
   {
@@ -1095,7 +1088,7 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
   {
     name: "node: a client that has read for a while has no time for a pause",
     file: "src/node/serving/served_connections.ts",
-    find: "      connection.sentBytes = sentBytes;\n      connection.sentMs = nowMs;",
+    find: "      connection.sentBytes = sentBytes;\n      connection.unreadLooks = 0;",
     replace: "      connection.sentBytes = sentBytes;",
     test: "tests/node/served_connections_test.ts",
   },

@@ -234,6 +234,37 @@ describe("ServedConnections", () => {
     socket.emit("close");
   });
 
+  it("counts no time in which the process was suspended as time in which a client has read nothing", () => {
+    const { setTimeout: realTimeout, monotonicNow: realNow } = realClock;
+    const looks: (() => void)[] = [];
+    let nowMs = 0;
+    let isDestroyed = false;
+    Object.assign(realClock, {
+      setTimeout: (look: () => void) => looks.push(look),
+      monotonicNow: () => nowMs,
+    });
+    const connections = new ServedConnections({
+      requestTimeoutMs: 60_000,
+      handle() {},
+      writeTimeoutMs: 30_000,
+      onUnread() {},
+    });
+    const server = new EventEmitter();
+    const socket = Object.assign(new EventEmitter(), { bytesWritten: 0, destroy: () => isDestroyed = true });
+    const outgoing = Object.assign(new EventEmitter(), { writableLength: 100 });
+    connections.serve(server as Server);
+    server.emit("request", { headers: {}, rawHeaders: [], url: "/", socket }, outgoing);
+    for (let i = 0; i < 20; i++) {
+      // What was sent meanwhile is seen only once the event loop has turned.
+      nowMs += i % 2 === 0 ? 3_600_000 : 5_000;
+      if (i % 2 === 1) socket.bytesWritten += 100;
+      for (const look of looks.splice(0)) look();
+    }
+    Object.assign(realClock, { setTimeout: realTimeout, monotonicNow: realNow });
+    assert.equal(isDestroyed, false);
+    socket.emit("close");
+  });
+
   it("has nothing to wait for at its end where nothing is being answered", async () => {
     const connections = new ServedConnections({
       requestTimeoutMs: 60_000,

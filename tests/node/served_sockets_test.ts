@@ -117,16 +117,6 @@ describe("ServedSockets.serve", () => {
     socket.emit("error", new Error("reset"));
     assert.equal(socket.isDestroyed, true);
   });
-
-  it("closes what it has, and knows nothing more of a connection that has closed", () => {
-    const { sockets, socket } = upgraded(HANDSHAKE);
-    sockets.close();
-    assert.equal(socket.isDestroyed, true);
-    socket.isDestroyed = false;
-    socket.emit("close");
-    sockets.close();
-    assert.equal(socket.isDestroyed, false);
-  });
 });
 
 describe("ServedSockets.serve, a connection", () => {

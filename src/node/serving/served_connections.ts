@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { freeBytes } from "../../util/bytes.ts";
-import { laterTurn, letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../../util/clock.ts";
+import { laterTurn, letNetworkThrough, realClock, type TimerHandle } from "../../util/clock.ts";
 import { SharedTurns } from "../../util/shared_turns.ts";
 import { arrived, UNITS_PER_MS } from "../../util/turns.ts";
 
@@ -23,9 +23,10 @@ interface Connection {
   /** Requests behind it, which the client sent without waiting for the answer. */
   readonly waiting: Exchange[];
   isPaused: boolean;
-  /** How many bytes the socket had taken when that was last more than before, and when that was. */
+  /** How many bytes the socket had taken when a look last found more than before. */
   sentBytes: number;
-  sentMs: number;
+  /** How many looks have found no more since: a clock would count time in which this process was suspended. */
+  unreadLooks: number;
 }
 
 // Clients wait for each answer, or send a few requests ahead.
@@ -143,7 +144,7 @@ export class ServedConnections {
       waiting: [],
       isPaused: false,
       sentBytes: 0,
-      sentMs: monotonicNow(realClock),
+      unreadLooks: 0,
     };
     this.#connections.set(socket, connection);
     socket.once("close", () => {
@@ -162,7 +163,7 @@ export class ServedConnections {
     const [incoming, outgoing] = exchange;
     connection.current = exchange;
     this.#answering++;
-    connection.sentMs = monotonicNow(realClock);
+    connection.unreadLooks = -1; // the first one may come at once
     this.#look();
     outgoing.once("close", () => {
       if ("Deno" in globalThis && !incoming.complete && !incoming.socket.destroyed) this.#skipBody(incoming);
@@ -232,13 +233,16 @@ export class ServedConnections {
 
   /** Looks again and again, until nothing is being answered. */
   #look(): void {
-    const { writeTimeoutMs } = this.#options;
-    if (writeTimeoutMs === Infinity) return;
+    if (this.#options.writeTimeoutMs === Infinity) return;
     this.#timer ??= realClock.setTimeout(() => {
       this.#timer = undefined;
       for (const [socket, connection] of this.#connections) this.#endUnread(socket, connection);
       if (this.#answering > 0) this.#look();
-    }, Math.min(LOOK_MS, writeTimeoutMs / 4));
+    }, this.#lookMs);
+  }
+
+  get #lookMs(): number {
+    return Math.min(LOOK_MS, this.#options.writeTimeoutMs / 4);
   }
 
   #endUnread(socket: Socket, connection: Connection): void {
@@ -249,11 +253,10 @@ export class ServedConnections {
     // Bun does not count what waits on a connection that was upgraded.
     const isSent = queuedBytes === 0 && !("Bun" in globalThis && outgoing.writableNeedDrain);
     const sentBytes = socket.bytesWritten - queuedBytes;
-    const nowMs = monotonicNow(realClock);
     if (isSent || sentBytes > connection.sentBytes) {
       connection.sentBytes = sentBytes;
-      connection.sentMs = nowMs;
-    } else if (nowMs - connection.sentMs >= this.#options.writeTimeoutMs) {
+      connection.unreadLooks = 0;
+    } else if (++connection.unreadLooks * this.#lookMs >= this.#options.writeTimeoutMs) {
       this.#options.onUnread(incoming);
       socket.destroy();
     }
