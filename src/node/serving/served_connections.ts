@@ -25,7 +25,7 @@ interface Connection {
   isPaused: boolean;
   /** How many bytes the socket had taken when a look last found more than before. */
   sentBytes: number;
-  /** How many looks have found no more since: a clock would count time in which this process was suspended. */
+  /** How many looks have found no more since; a clock would count a suspension of this process. */
   unreadLooks: number;
 }
 
