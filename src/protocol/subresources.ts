@@ -44,8 +44,8 @@ const HAS_STATUS: ReadonlySet<string> = new Set(words(`
   batch/jobs certificates.k8s.io/certificatesigningrequests certificates.k8s.io/podcertificaterequests
   flowcontrol.apiserver.k8s.io/flowschemas flowcontrol.apiserver.k8s.io/prioritylevelconfigurations
   networking.k8s.io/ingresses networking.k8s.io/servicecidrs policy/poddisruptionbudgets
-  resource.k8s.io/devicetaintrules resource.k8s.io/resourceclaims storage.k8s.io/volumeattachments
-  storagemigration.k8s.io/storageversionmigrations
+  resource.k8s.io/devicetaintrules resource.k8s.io/resourceclaims storage.k8s.io/csinodes
+  storage.k8s.io/volumeattachments storagemigration.k8s.io/storageversionmigrations
 `));
 const HAS_SCALE: ReadonlySet<string> = new Set(words(`
   /replicationcontrollers apps/deployments apps/replicasets apps/statefulsets

@@ -91,6 +91,7 @@ describe("subresourcesOf", () => {
     assert.deepEqual(of("", "pods"), ["ephemeralcontainers", "resize", "status"]);
     assert.deepEqual(of("apps", "deployments"), ["scale", "status"]);
     assert.deepEqual(of("", "configmaps"), []);
+    assert.deepEqual(of("storage.k8s.io", "csinodes"), ["status"]);
     assert.deepEqual(of("certificates.k8s.io", "certificatesigningrequests"), ["approval", "status"]);
     assert.deepEqual(subresourcesOf(WIDGETS), []);
     const scale = { specReplicasPath: ".spec.size", statusReplicasPath: ".status.size" };
