@@ -138,9 +138,14 @@ function packageOf(program: GoProgram): string {
     : `./${INTEGRATION_TESTS[program] === undefined ? program : "integration"}`;
 }
 
+/** The version of Kubernetes that a go.mod requires, without "v"; also that of a pre-release. */
+export function kubernetesVersionOf(goMod: string): string | undefined {
+  return /^\s*k8s\.io\/kubernetes v(\d+\.\d+\.\d+(?:-\S+)?)$/m.exec(goMod)?.[1];
+}
+
 async function readSources(program: GoProgram): Promise<Sources> {
   const goMod = await Deno.readTextFile(join(moduleDir, "go.mod"));
-  const version = /^\s*k8s\.io\/kubernetes v(\d+\.\d+\.\d+)$/m.exec(goMod)?.[1];
+  const version = kubernetesVersionOf(goMod);
   const go = /^go (\d+)\.(\d+)/m.exec(goMod);
   if (version === undefined || go === null) {
     throw new Error(`${join(moduleDir, "go.mod")} names no version of Go or of k8s.io/kubernetes`);

@@ -30,7 +30,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
@@ -236,7 +235,10 @@ func run(opts *options) error {
 			waitAtMost(ended, apiServerStopTimeout)
 			return nil
 		case <-inputEnded:
-			genericapiserver.RequestShutdown()
+			// As a signal, since the function that requests it has another package in each minor version.
+			if self, err := os.FindProcess(os.Getpid()); err == nil {
+				_ = self.Signal(syscall.SIGTERM)
+			}
 			waitAtMost(ended, apiServerStopTimeout)
 			return nil
 		}
