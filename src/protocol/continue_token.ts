@@ -37,7 +37,7 @@ export function listIdentity(parts: readonly string[]): string {
 }
 
 /**
- * Writes a token, in the form of kube-apiserver, whose keys begin with a slash:
+ * Writes a token in the form of kube-apiserver up to 1.37, with a slash before its key; 1.38 reads it, too:
  * https://github.com/kubernetes/apiserver/blob/master/pkg/storage/continue.go
  *
  * A token holds a decimal version of up to 512 digits. With any other, that of a list without a version for
@@ -53,8 +53,8 @@ export function encodeContinue({ resourceVersion, start, list, epoch }: Continue
 }
 
 /**
- * Reads a token, or returns the Status that refuses it: 400. Takes a key without its slash, too, as older
- * servers write it. Mirrors apiserver's `storage.DecodeContinue`.
+ * Reads a token, or returns the Status that refuses it: 400. Takes a key without its slash, too, as 1.38
+ * and old servers write it. Mirrors apiserver's `storage.DecodeContinue`.
  */
 export function decodeContinue(token: string): ContinueToken | Status {
   if (token.length > MAX_TOKEN_LENGTH) return refusal(`it is longer than ${MAX_TOKEN_LENGTH} characters`);
