@@ -239,7 +239,7 @@ function withTextsOf(actual: Answered, expected: Answered): Answered {
   return { ...expected, body: [lines, { ...body, message }] };
 }
 
-/** Whether the cache's is the answer up to 1.37, and kube-apiserver's the one since 1.38 (docs/fidelity.md). */
+/** Whether the cache answers as kube-apiserver up to 1.37, and kube-apiserver as since 1.38. */
 function isOlderForm(actual: Answered, expected: Answered): boolean {
   const [, own] = actual.body as [boolean, string | { message?: string }];
   const { message = "" } = (expected.body as [boolean, { message?: string }])[1];
