@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Server, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, it } from "node:test";
+import process from "node:process";
 import { connect as connectTls } from "node:tls";
 import { silentLogger } from "@listwatch/cache";
 import { serveFetch, type ServeFetchOptions } from "@listwatch/cache/node";
@@ -101,6 +102,9 @@ describe("serveFetch with a body in chunks", () => {
   it("parses only the first thousands of tiny ones that arrive together, and all of the next body", async (t) => {
     // Bun's parser calls no function of ours.
     if ("Bun" in globalThis) return t.skip("its parser has no functions that could be counted");
+    const [major, minor] = process.versions.node.split(".").map(Number);
+    // Node's parser ends no read of 64 KiB before its end since 26.12; nothing is taken of the rest.
+    const most = major > 26 || (major === 26 && minor > 10) ? 11_000 : 2_500;
     let chunks = 0;
     const { emit } = Server.prototype;
     Server.prototype.emit = function (event: string, ...args: unknown[]) {
@@ -128,7 +132,7 @@ describe("serveFetch with a body in chunks", () => {
       for (let connection = 1; connection <= 3; connection++) {
         const client = app.send(post + flood);
         await until(() => client.isClosed);
-        assert.ok(chunks >= connection * 1_000 && chunks <= connection * 2_500, String(chunks));
+        assert.ok(chunks >= connection * 1_000 && chunks <= connection * most, String(chunks));
         // The connection's parser may be that of the one before.
         const next = app.send(`${post}5\r\nwhole\r\n0\r\n\r\n`);
         await until(() => next.answer.endsWith("whole"));

@@ -289,7 +289,10 @@ function cutOff(socket: Socket & { parser?: Parser | null }): void {
   socket.destroy();
 }
 
-/** Lets Node's parser skip chunks, as it does without a function for them. Deno's has them in parts. */
+/**
+ * Lets Node's parser skip chunks, as it does without a function for them: since 26.12 only those of the next
+ * read, for which it looks up its functions again. Deno's has them in parts.
+ */
 function takeNoBody(parser: Parser, socket: Socket): void {
   const functions = parser as Record<string, unknown>;
   for (const name of Object.keys(parser)) {
