@@ -295,10 +295,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   if (unserved !== undefined) return unserved;
   const name = verb === "get" ? path.name : "";
   if (!target.content.log.isReady()) return notSynced(target.resource);
-  const shown = viewOf(request, form, searchParams, screen?.fields);
-  const view = query.shard === undefined || form.shape.kind === "Table" || !("sharedAs" in shown)
-    ? shown
-    : withShardInfo(shown, query.shard);
+  const view = viewOf(request, { form, query, searchParams, fields: screen?.fields });
   const isShown = "sharedAs" in view;
   if (verb !== "get" && !isShown) return view;
   const { isMerged } = target.fresh;
@@ -373,17 +370,21 @@ const SCALE_VIEW = newObjectView(SCALE);
 /** The requested view, or the Status that refuses it: 406, or 400 for a wrong `includeObject`. */
 function viewOf(
   request: ResourceRequest,
-  { shape, dropsManagedFields }: RequestedForm,
-  searchParams: URLSearchParams,
-  fields?: readonly ScreenFieldPath[],
+  { form: { shape, dropsManagedFields }, query: { shard }, searchParams, fields }: {
+    readonly form: RequestedForm;
+    readonly query: ListQuery;
+    readonly searchParams: URLSearchParams;
+    readonly fields: readonly ScreenFieldPath[] | undefined;
+  },
 ): View | Status {
   const { target, state: { views } } = request;
   const whole = shapeOf(request, shape, searchParams, fields);
   if (!("sharedAs" in whole)) return whole;
-  const view = fields === undefined || shape.kind !== "object"
-    ? whole
-    : views.get(target.resource, whole, fields);
-  return dropsManagedFields && target.hasManagedFields ? withoutManagedFields(view) : view;
+  let view = whole;
+  if (fields !== undefined && shape.kind === "object") view = views.get(target.resource, view, fields);
+  if (dropsManagedFields && target.hasManagedFields) view = withoutManagedFields(view);
+  if (shard !== undefined && shape.kind !== "Table") view = withShardInfo(view, shard);
+  return view;
 }
 
 function shapeOf(

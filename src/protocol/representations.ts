@@ -90,8 +90,8 @@ export interface Representation {
 
 /**
  * Chooses the representation to answer with; `undefined` if the client accepts none (406). Without a header
- * it is the first media type. `stream` is accepted only as `watch`, of JSON,
- * and `drop` only as `metadata.managedFields`; unknown parameters are ignored.
+ * it is the first media type. `stream` is accepted only as `watch`, of JSON, and `drop` only as
+ * `metadata.managedFields`; unknown parameters are ignored.
  * @param options.mediaTypes The media types that can be served, the default first.
  * @param options.converts Whether the answer can be converted to this
  * kind (`undefined`: not converted, the default).
